@@ -1,0 +1,276 @@
+"""What a spec may say. Pydantic models: frozen, unknown keys refused, JSON schema for editors.
+
+`specs/candle.yaml` is a `CandleSpec` (what a backend site looks like, on any release), and each
+`specs/phases/N-name.yaml` a `PhaseSpec` (what that phase adds, and which sites are its own).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+
+class SiteKind(StrEnum):
+    """What a backend site is, syntactically. One row of the table that `candle-rocm scan` prints."""
+
+    ENUM = "enum"
+    MATCH = "match"
+    MATCH_STR = "match-str"
+    IF_LET = "if-let"
+    MATCHES = "matches!"
+    CONDITION = "condition"
+    CFG_MACRO = "cfg!"
+    CALL = "call"
+    FN = "fn"
+    FWD = "fwd"
+    STATIC = "static"
+    USE = "use"
+    MOD = "mod"
+    MACRO_ARG = "macro-arg"
+    MACRO_RULES = "macro-rules"
+    STATEMENT = "statement"
+    CFG_ITEM = "cfg-item"
+    CARGO_FEATURE = "cargo-feature"
+    TEXT = "text"
+
+
+class Verb(StrEnum):
+    """How the ROCm form of a site is made."""
+
+    MIRROR = "mirror"
+    """Copy the CUDA text, rename it, insert it after the original."""
+    SWAP = "swap"
+    """A function named for CUDA becomes its Cuda<->Rocm swap; the original learns the ROCm variant first."""
+    FOREIGN = "foreign"
+    """Inside code of another backend: derive the ROCm arm from the Metal arm where the match is exhaustive."""
+    OR_IN = "or-in"
+    """Widen a condition or an or-pattern: `is_cuda()` becomes `is_cuda() || is_rocm()`."""
+    CHAIN = "chain"
+    """Add an `else if` because the consequence itself names CUDA."""
+    OVERRIDE = "override"
+    """CUDA's answer is wrong for ROCm: the template says what stands there instead."""
+    LEAVE = "leave"
+    """Nothing to do, for the reason given."""
+
+
+class Early(StrEnum):
+    """What stands at a site between the phase whose variant makes rustc demand an arm and the site's own phase."""
+
+    MIRROR = "mirror"
+    STAND_IN = "stand-in"
+    """An arm that returns a typed error naming the operation and the phase that brings it."""
+
+
+class Gating(StrEnum):
+    """How generated branches are switched off when the `rocm` feature is."""
+
+    DUMMY = "dummy"
+    CFG = "cfg"
+
+
+VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?")
+
+
+def _version(value: str) -> str:
+    if not VERSION.fullmatch(value):
+        raise ValueError(f"'{value}' is not a version such as 0.9.1 or 0.9.2-alpha.1")
+    return value
+
+
+def _regex(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"'{value}' is not a regular expression: {error}") from error
+    return value
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Version = Annotated[str, AfterValidator(_version)]
+Regex = Annotated[str, AfterValidator(_regex)]
+Reason = Annotated[str, Field(min_length=10)]
+Id = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9]+(-[a-z0-9]+)*$")]
+OneOrMore = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+
+
+class Model(BaseModel):
+    """Base of all spec models."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class VersionRange(Model):
+    """Releases a spec entry applies to; both ends inclusive, both optional."""
+
+    since: Version | None = None
+    until: Version | None = None
+
+
+class Selector(Model):
+    """Which sites a rule speaks about. All keys given must match; a list matches if one of its members does."""
+
+    kind: Annotated[tuple[SiteKind, ...], BeforeValidator(_as_tuple)] = ()
+    crate: OneOrMore = ()
+    path: OneOrMore = ()
+    """Globs over the file's path in the tree; `**` crosses folders."""
+    item: OneOrMore = ()
+    """Globs over the enclosing item, such as `Storage::same_device` or `tests::*`."""
+    enum: OneOrMore = ()
+    """Backend enums named by the site's patterns."""
+    gate: OneOrMore = ()
+    """Globs over the `cfg` predicate that switches the site (its own or an enclosing item's), such as
+    `feature = "cuda"`."""
+    text: Regex | None = None
+    """Searched for in the site's own text."""
+    metal_only: bool | None = None
+    """True selects sites that name Metal and not CUDA; by default both kinds are selected."""
+
+
+class Rule(VersionRange):
+    """What happens at the selected sites, in which phase, and why."""
+
+    id: Id
+    sites: Selector
+    verb: Verb
+    reason: Reason | None = None
+    """Required for `leave` and `override`: where CUDA's answer is wrong for ROCm, say why."""
+    template: str | None = None
+    """Below `templates/`; required for `override`, refused elsewhere."""
+    early: Early = Early.MIRROR
+    lands_in: int | None = None
+    """Phase that writes it, when earlier than the phase it belongs to by theme."""
+    replace: dict[str, str] = {}
+    """Literal corrections of the mirrored text, applied after the renaming."""
+
+
+class FileRule(VersionRange):
+    """A new file of the patched Candle."""
+
+    id: Id
+    path: str
+    template: str | None = None
+    mirror: str | None = None
+    """A Candle file to copy and rename instead of a template."""
+    gating: Gating | None = None
+    """Only with this gating; both when absent."""
+    lands_in: int | None = None
+
+
+class CargoDependency(Model):
+    """An optional dependency, declared in the workspace and inherited by one crate."""
+
+    id: Id
+    crate: str
+    name: str
+    version: str
+    default_features: bool = True
+    features: OneOrMore = ()
+
+
+class CargoFeature(Model):
+    """A Cargo feature derived from its CUDA sibling in each crate that has a ROCm story."""
+
+    id: Id
+    name: str
+    mirrors: str
+    """The CUDA feature whose `crate/feature` entries are renamed."""
+    extra: dict[str, OneOrMore] = {}
+    """Further entries per crate, such as the optional dependency itself."""
+
+
+class CargoTarget(Model):
+    """An `[[example]]` or other target that must be declared because it needs the feature."""
+
+    id: Id
+    crate: str
+    kind: str = "example"
+    name: str
+    required_features: OneOrMore
+
+
+class CargoConfig(Model):
+    """A key of the tree's `.cargo/config.toml`."""
+
+    id: Id
+    table: str
+    key: str
+    value: str
+    reason: Reason
+
+
+class CargoSpec(Model):
+    """Everything a phase does to manifests and cargo configuration."""
+
+    dependencies: tuple[CargoDependency, ...] = ()
+    features: tuple[CargoFeature, ...] = ()
+    targets: tuple[CargoTarget, ...] = ()
+    config: tuple[CargoConfig, ...] = ()
+
+
+class PhaseSpec(Model):
+    """One `specs/phases/N-name.yaml`."""
+
+    phase: Annotated[int, Field(ge=0, le=7)]
+    name: str
+    summary: str
+    requires: tuple[int, ...] = ()
+    applied: bool = True
+    """False while the phase is only scanned for: its sites are shown as `phase N, not applied`."""
+    cargo: CargoSpec = CargoSpec()
+    rules: tuple[Rule, ...] = ()
+    files: tuple[FileRule, ...] = ()
+
+
+class Release(Model):
+    """A Candle release that all oracles were run on."""
+
+    version: Version
+    exhaustive_matches: int
+    """E0004 errors that rustc reports in candle-core when every backend enum gains one variant."""
+
+
+class Crate(Model):
+    """A crate of the Candle workspace."""
+
+    name: str
+    rocm: bool
+    reason: Reason | None = None
+
+
+class BackendEnum(Model):
+    """An enum with one variant per backend."""
+
+    name: str
+    crate: str
+    phase: int
+
+
+class Foreign(Model):
+    """Files that are one backend's own and hold no dispatch over backends."""
+
+    path: OneOrMore
+    reason: Reason
+
+
+class CandleSpec(Model):
+    """`specs/candle.yaml`."""
+
+    releases: tuple[Release, ...]
+    crates: tuple[Crate, ...]
+    enums: tuple[BackendEnum, ...]
+    foreign: tuple[Foreign, ...]
+    protected: tuple[str, ...] = ()
+    """Identifiers that contain `cuda` and must never be renamed (another crate's names)."""
+
+
+class Specs(Model):
+    """All specs together, phases in ascending order."""
+
+    candle: CandleSpec
+    phases: tuple[PhaseSpec, ...]
