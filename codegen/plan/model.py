@@ -57,3 +57,33 @@ class FileChange:
     """None when the file is new."""
     after: bytes
     regions: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseChanges:
+    """What one phase does to the tree that the phases before it left."""
+
+    phase: int
+    name: str
+    summary: str
+    changes: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that generating does, decided before anything is written."""
+
+    release: str
+    gating: str
+    phases: tuple[PhaseChanges, ...]
+
+    @property
+    def changes(self) -> tuple[FileChange, ...]:
+        """All phases together: each file as it was before the first and is after the last."""
+        merged: dict[str, FileChange] = {}
+        for phase in self.phases:
+            for change in phase.changes:
+                first = merged.get(change.path)
+                before = first.before if first is not None else change.before
+                merged[change.path] = FileChange(change.path, before, change.after, change.regions)
+        return tuple(merged[path] for path in sorted(merged))

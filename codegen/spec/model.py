@@ -123,13 +123,17 @@ class Selector(Model):
     """Globs over the enclosing item, such as `Storage::same_device` or `tests::*`."""
     enum: OneOrMore = ()
     """Backend enums named by the site's patterns."""
+    name: OneOrMore = ()
+    """Globs over the construct's own name, such as `as_cuda_device` or `test_device`."""
     gate: OneOrMore = ()
     """Globs over the `cfg` predicate that switches the site (its own or an enclosing item's), such as
     `feature = "cuda"`."""
     text: Regex | None = None
     """Searched for in the site's own text."""
-    metal_only: bool | None = None
-    """True selects sites that name Metal and not CUDA; by default both kinds are selected."""
+    metal_only: bool = False
+    """True selects sites that name Metal and not CUDA, and only those; by default they are not selected."""
+    exhaustive: bool | None = None
+    """Selects by whether rustc demands an arm as soon as the enum gains a variant."""
 
 
 class Rule(VersionRange):
@@ -145,6 +149,10 @@ class Rule(VersionRange):
     early: Early = Early.MIRROR
     lands_in: int | None = None
     """Phase that writes it, when earlier than the phase it belongs to by theme."""
+    gating: Gating | None = None
+    """Only with this gating; both when absent."""
+    fallback: bool = False
+    """Asked last, after the rules of all phases: for sites that a release yet unknown may add."""
     replace: dict[str, str] = {}
     """Literal corrections of the mirrored text, applied after the renaming."""
 

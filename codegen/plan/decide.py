@@ -1,0 +1,238 @@
+"""What happens at each backend site: the scan's findings joined with the specs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from codegen.candle.release import in_range
+from codegen.errors import Location, Problem, UnknownSite
+from codegen.plan.select import RuleBook, glob_matches
+from codegen.spec.model import Early, Gating, Verb
+from codegen.syntax.sites import TOKEN, Site, find_sites
+from codegen.syntax.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codegen.candle.tree import CandleTree, Crate
+    from codegen.plan.select import PhasedRule
+    from codegen.spec.loaded import LoadedSpecs
+
+
+class State(StrEnum):
+    """What the table says about a site."""
+
+    HANDLED = "handled"
+    PENDING = "not applied"
+    LEFT = "left alone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One site and what the specs say about it."""
+
+    site: Site
+    crate: str
+    state: State
+    rule: str = ""
+    phase: int | None = None
+    """The phase that the site belongs to by theme."""
+    lands: int | None = None
+    """The phase that writes its final form."""
+    stand_in: int | None = None
+    """The earlier phase that writes a typed error in its place, because rustc demands an arm by then."""
+    verb: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Every backend site of a tree, decided."""
+
+    tree: CandleTree
+    decisions: tuple[Decision, ...]
+    sources: Mapping[str, Source]
+    """The parsed files that have sites."""
+    rules: Mapping[str, PhasedRule]
+
+    def of_state(self, state: State) -> tuple[Decision, ...]:
+        """The decisions in one state."""
+        return tuple(decision for decision in self.decisions if decision.state is state)
+
+
+def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.DUMMY) -> Scan:
+    """Find every backend site of the tree and decide what happens there. Nothing is written or refused here."""
+    applies = [r for phase in specs.phases for r in phase.rules if in_range(tree.release, r.since, r.until)]
+    book = RuleBook.of(specs.phases, applies=applies, gating=gating)
+    decider = _Decider(specs, book)
+    decisions: list[Decision] = []
+    sources: dict[str, Source] = {}
+    for path in tree.rust_files():
+        if decider.is_foreign(path):
+            continue
+        text = tree.read(path)
+        if not TOKEN.search(text):
+            continue
+        source = Source.parse(path, text)
+        crate = tree.crate_of(path)
+        found = decider.decide(source, crate)
+        if found:
+            sources[path] = source
+            decisions += found
+    for crate in tree.crates:
+        decisions += decider.features(crate, tree)
+    return Scan(tree, tuple(decisions), sources, {phased.rule.id: phased for phased in book.rules})
+
+
+def refuse_unknown(scan: Scan) -> None:
+    """Raise `UnknownSite` naming every site that nothing handles and no spec leaves alone, file and line first."""
+    problems = []
+    for decision in scan.of_state(State.UNKNOWN):
+        site = decision.site
+        source = scan.sources.get(site.path)
+        line = source.line_text(site.start) if source is not None else site.snippet
+        problems.append(
+            Problem(f"{decision.reason} ({site.kind} in {site.item or 'the file'})",
+                    Location(site.path, site.line, site.column, line))
+        )  # fmt: skip
+    if problems:
+        raise UnknownSite(
+            problems,
+            remedy="handle the site by a rule in specs/phases/, or list it with `verb: leave` and the reason",
+        )
+
+
+def missing_enums(tree: CandleTree, specs: LoadedSpecs, scan: Scan) -> None:
+    """Raise `UnknownSite` when an enum that the specs name has no CUDA variant in the tree (renamed or moved)."""
+    present = {c.name for c in tree.crates}
+    found = {(d.crate, d.site.item) for d in scan.decisions if d.site.kind == "enum"}
+    names = {item.split("::")[-1] for _, item in found}
+    problems = [
+        Problem(f"Candle {tree.release} has no `enum {enum.name}` with a Cuda variant in {enum.crate} (renamed, or moved?)")
+        for enum in specs.candle.enums
+        if enum.crate in present and enum.name not in names
+    ]
+    if problems:
+        raise UnknownSite(problems, remedy="correct the enum's entry in specs/candle.yaml")
+
+
+class _Decider:
+    """The specs, indexed for one release."""
+
+    def __init__(self, specs: LoadedSpecs, book: RuleBook) -> None:
+        self.specs = specs
+        self.book = book
+        self.enum_phase = {enum.name: enum.phase for enum in specs.candle.enums}
+        self.crates = {crate.name: crate for crate in specs.candle.crates}
+        self.feature_rules = [(feature, phase.phase) for phase in specs.phases for feature in phase.cargo.features]
+
+    def is_foreign(self, path: str) -> bool:
+        return any(glob_matches(glob, path) for entry in self.specs.candle.foreign for glob in entry.path)
+
+    def decide(self, source: Source, crate: Crate | None) -> list[Decision]:
+        decided: list[Decision] = []
+        by_start: dict[int, Decision] = {}
+        for site in find_sites(source):
+            holder = by_start.get(site.within) if site.within is not None else None
+            decision = self._decide(site, crate.name if crate else "", source, holder)
+            by_start.setdefault(site.start, decision)
+            decided.append(decision)
+        return decided
+
+    def _decide(self, site: Site, crate: str, source: Source, holder: Decision | None) -> Decision:
+        listed = self._listed(crate, site.path)
+        if listed is not None:
+            return Decision(site, crate, State.LEFT, "candle.crates", verb=Verb.LEAVE, reason=listed)
+        text = source.slice(site.start, site.end)
+        phased = self.book.find(site, crate, text)
+        if holder is not None and (phased is None or phased.rule.verb is not Verb.FOREIGN):
+            return self._inside(site, crate, holder)
+        if phased is None:
+            return Decision(site, crate, State.UNKNOWN, reason="no rule handles this site and no spec leaves it alone")
+        unnamed = [enum for enum in site.enums if enum not in self.enum_phase]
+        if unnamed and phased.rule.verb is not Verb.LEAVE:
+            return Decision(site, crate, State.UNKNOWN, reason=f"specs/candle.yaml knows no enum {unnamed[0]}")
+        return self._by_rule(site, crate, phased)
+
+    def _listed(self, crate: str, path: str) -> str | None:
+        """Why the crate has no ROCm story, or None if it has one. Folders of git's workspace count by their top."""
+        for name in (crate, path.split("/", 1)[0]):
+            entry = self.crates.get(name)
+            if entry is not None and not entry.rocm:
+                return entry.reason or ""
+        return None
+
+    def _inside(self, site: Site, crate: str, holder: Decision) -> Decision:
+        if holder.verb == Verb.LEAVE and site.exhaustive and site.enums:
+            return Decision(
+                site,
+                crate,
+                State.UNKNOWN,
+                reason="an exhaustive match inside code that is left alone would stop compiling",
+            )
+        reason = f"inside the {holder.site.kind} at line {holder.site.line}"
+        return Decision(
+            site, crate, holder.state, holder.rule, holder.phase, holder.lands, holder.stand_in, holder.verb, reason
+        )
+
+    def _by_rule(self, site: Site, crate: str, phased: PhasedRule) -> Decision:
+        rule, phase = phased.rule, phased.phase
+        reason = " ".join((rule.reason or "").split())
+        if rule.verb is Verb.LEAVE:
+            return Decision(site, crate, State.LEFT, rule.id, phase, verb=rule.verb, reason=reason)
+        lands = phase if rule.lands_in is None else rule.lands_in
+        stand_in = None
+        demanded = self._demanded(site)
+        if demanded is not None and demanded < lands:
+            if rule.early is Early.STAND_IN:
+                stand_in = demanded
+            else:
+                lands = demanded
+        applied = {spec.phase for spec in self.specs.phases if spec.applied}
+        state = State.HANDLED if lands in applied else State.PENDING
+        return Decision(site, crate, state, rule.id, phase, lands, stand_in, rule.verb, reason)
+
+    def _demanded(self, site: Site) -> int | None:
+        """The phase whose new variant makes rustc reject the site, or None if it never does."""
+        if not site.exhaustive or site.kind != "match":
+            return None
+        return min((self._variant_lands(enum) for enum in site.enums), default=None)
+
+    def _variant_lands(self, enum: str) -> int:
+        phase = self.enum_phase.get(enum, 1)
+        for phased in self.book.rules:
+            rule = phased.rule
+            if rule.lands_in is not None and phased.phase == phase and "enum" in {k.value for k in rule.sites.kind}:
+                return rule.lands_in
+        return phase
+
+    def features(self, crate: Crate, tree: CandleTree) -> list[Decision]:
+        """The Cargo features of a crate that name CUDA: each is a site of its own."""
+        found = []
+        manifest = tree.read(crate.manifest).decode(errors="replace")
+        for name in sorted(crate.features):
+            if name != "cuda" and not any("cuda" in entry for entry in crate.features[name]):
+                continue
+            line = next((i for i, text in enumerate(manifest.splitlines(), 1)
+                         if re.match(rf"\s*\"?{re.escape(name)}\"?\s*=", text)), 1)  # fmt: skip
+            snippet = manifest.splitlines()[line - 1].strip() if manifest else ""
+            site = Site(crate.manifest, "cargo-feature", 0, 0, line, 1, "features", name, snippet)
+            found.append(self._feature(site, crate))
+        return found
+
+    def _feature(self, site: Site, crate: Crate) -> Decision:
+        listed = self._listed(crate.name, crate.path)
+        if listed is not None:
+            return Decision(site, crate.name, State.LEFT, "candle.crates", verb=Verb.LEAVE, reason=listed)
+        for feature, phase in self.feature_rules:
+            if feature.mirrors == site.name:
+                return Decision(site, crate.name, State.HANDLED, feature.id, phase, phase, verb=Verb.MIRROR)
+        if "cuda" in crate.features[site.name] or crate.name not in self.crates:
+            reason = "switches a CUDA-only library on top of the cuda feature"
+            return Decision(site, crate.name, State.LEFT, "candle.features", verb=Verb.LEAVE, reason=reason)
+        reason = "forwards a CUDA-only library of another crate"
+        return Decision(site, crate.name, State.LEFT, "candle.features", verb=Verb.LEAVE, reason=reason)

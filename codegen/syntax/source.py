@@ -1,0 +1,148 @@
+"""A parsed Rust file: bytes, tree, and the questions that the scan asks of both."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.syntax.grammar import rust_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+_COMMENTS = frozenset({"line_comment", "block_comment", "doc_comment"})
+_ATTRIBUTE = "attribute_item"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One Rust file. Offsets are bytes; lines count from 1, columns count characters from 1."""
+
+    path: str
+    text: bytes
+    root: Node
+
+    @classmethod
+    def parse(cls, path: str, text: bytes) -> Source:
+        """Parse; files with syntax that the grammar does not know still give a tree (with ERROR nodes)."""
+        return cls(path, text, rust_parser().parse(text).root_node)
+
+    def slice(self, start: int, end: int) -> str:
+        """The text between two byte offsets."""
+        return self.text[start:end].decode()
+
+    def line_of(self, offset: int) -> int:
+        """The line that holds byte `offset`."""
+        return self.text.count(b"\n", 0, offset) + 1
+
+    def column_of(self, offset: int) -> int:
+        """The column of byte `offset` in its line."""
+        line_start = self.text.rfind(b"\n", 0, offset) + 1
+        return len(self.text[line_start:offset].decode(errors="replace")) + 1
+
+    def line_text(self, offset: int) -> str:
+        """The whole line that holds byte `offset`, without its newline."""
+        start = self.text.rfind(b"\n", 0, offset) + 1
+        end = self.text.find(b"\n", offset)
+        return self.text[start : end if end >= 0 else len(self.text)].decode(errors="replace")
+
+    def chain(self, start: int, end: int) -> list[Node]:
+        """Nodes from the root down to the smallest one that covers `start..end`."""
+        leaf = self.root.descendant_for_byte_range(start, end)
+        nodes = [self.root]
+        while leaf is not None and nodes[-1] != leaf:
+            child = nodes[-1].child_with_descendant(leaf)
+            if child is None or child == nodes[-1]:
+                break
+            nodes.append(child)
+        return nodes
+
+    def node_at(self, start: int, end: int, kind: str) -> Node:
+        """The node of type `kind` that spans exactly `start..end`."""
+        for node in self.chain(start, end):
+            if node.start_byte == start and node.end_byte == end and node.type == kind:
+                return node
+        raise LookupError(f"{self.path}: no {kind} at bytes {start}..{end}")
+
+    def error_ranges(self) -> tuple[tuple[int, int], ...]:
+        """Byte ranges of ERROR and MISSING nodes, outermost ones only."""
+        return tuple((node.start_byte, node.end_byte) for node in _errors(self.root))
+
+
+def _errors(node: Node) -> Iterator[Node]:
+    if node.is_error or node.is_missing:
+        yield node
+    elif node.has_error:
+        for child in node.children:
+            yield from _errors(child)
+
+
+def text_of(node: Node) -> str:
+    """The node's own text."""
+    text = node.text
+    return text.decode() if text is not None else ""
+
+
+def is_comment(node: Node) -> bool:
+    """True for comments of every form, documentation included."""
+    return node.type in _COMMENTS
+
+
+def is_doc_comment(node: Node) -> bool:
+    """True for `///` and `/** */` comments, which belong to the item below them."""
+    return is_comment(node) and any(child.type == "outer_doc_comment_marker" for child in node.children)
+
+
+def attributes_of(node: Node) -> list[Node]:
+    """The attributes and documentation comments in front of an item, in source order.
+
+    tree-sitter makes them siblings of the item (of a match arm: children); plain comments do not belong to the item.
+    """
+    if node.type == "match_arm":
+        return [child for child in node.children if child.type == _ATTRIBUTE]
+    found: list[Node] = []
+    sibling = node.prev_sibling
+    while sibling is not None and (sibling.type == _ATTRIBUTE or is_doc_comment(sibling)):
+        found.append(sibling)
+        sibling = sibling.prev_sibling
+    found.reverse()
+    return found
+
+
+def owner_of(attribute: Node) -> Node | None:
+    """The item that an attribute stands in front of."""
+    sibling = attribute.next_sibling
+    while sibling is not None and (sibling.type == _ATTRIBUTE or is_comment(sibling)):
+        sibling = sibling.next_sibling
+    return sibling
+
+
+_CFG = re.compile(r"#\[cfg\((.*)\)\]$", re.DOTALL)
+
+
+def cfg_predicate(node: Node) -> str:
+    """The item's own `cfg` predicates joined by `, `, or an empty string."""
+    found = (_CFG.match(text_of(attribute)) for attribute in attributes_of(node) if attribute.type == _ATTRIBUTE)
+    return ", ".join(" ".join(match[1].split()) for match in found if match)
+
+
+def next_item(node: Node) -> Node | None:
+    """The next sibling that is neither comment nor attribute nor punctuation."""
+    sibling = node.next_named_sibling
+    while sibling is not None and (sibling.type == _ATTRIBUTE or is_comment(sibling)):
+        sibling = sibling.next_named_sibling
+    return sibling
+
+
+def unit_start(node: Node) -> int:
+    """Where the item begins, its attributes and documentation included."""
+    attributes = attributes_of(node)
+    return min(node.start_byte, attributes[0].start_byte) if attributes else node.start_byte
+
+
+def children_of_type(node: Node, *types: str) -> Iterator[Node]:
+    """Direct children of the given types."""
+    return (child for child in node.children if child.type in types)
