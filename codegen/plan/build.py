@@ -75,7 +75,9 @@ def phase_specs(specs: LoadedSpecs, phases: Iterable[int] | None) -> tuple[Phase
 def refuse_foreign_backend(tree: CandleTree) -> None:
     """Raise `ForeignBackend` if pristine sources already name ROCm where a backend would."""
     signs = [crate.manifest for crate in tree.crates if "rocm" in crate.features]
-    signs += [path for path in ("candle-core/src/rocm_backend/mod.rs", "candle-core/src/rocm_backend.rs") if tree.exists(path)]
+    signs += [
+        path for path in ("candle-core/src/rocm_backend/mod.rs", "candle-core/src/rocm_backend.rs") if tree.exists(path)
+    ]
     if tree.exists("candle-core/src/device.rs") and b"Rocm(" in tree.read("candle-core/src/device.rs"):
         signs.append("candle-core/src/device.rs")
     if signs:
@@ -104,7 +106,8 @@ class _States:
             state |= cargo.manifests(self.tree, phase, self.specs, state)
         self._format(state)
         for path, own in edits.items():
-            _refuse_new_errors(self.scan.sources[path], state[path].text, own)
+            source = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
+            _refuse_new_errors(source, state[path].text, own)
         return state
 
     def _format(self, state: State) -> None:
@@ -116,7 +119,9 @@ class _States:
             state[path] = formatted(state[path], lambda _, wished=self._formatted[text]: wished)  # type: ignore[misc]
 
 
-def _changes(tree: CandleTree, previous: Mapping[str, EditedText], state: Mapping[str, EditedText]) -> tuple[FileChange, ...]:
+def _changes(
+    tree: CandleTree, previous: Mapping[str, EditedText], state: Mapping[str, EditedText]
+) -> tuple[FileChange, ...]:
     found = []
     for path in sorted(state):
         after = state[path].text.encode()

@@ -95,7 +95,9 @@ def feature_entries(feature: CargoFeature, crate: Crate, crates: Mapping[str, Cr
     entries = list(feature.extra.get(crate.name, ()))
     for entry in crate.features[feature.mirrors]:
         dependency, slash, name = entry.partition("/")
-        own = dependency == "candle" or (dependency.startswith("candle-") and dependency.removeprefix("candle-") in names)
+        own = dependency == "candle" or (
+            dependency.startswith("candle-") and dependency.removeprefix("candle-") in names
+        )
         if slash and name == feature.mirrors and own:
             entries.append(f"{dependency}/{feature.name}")
     return entries

@@ -112,7 +112,9 @@ def missing_enums(tree: CandleTree, specs: LoadedSpecs, scan: Scan) -> None:
     found = {(d.crate, d.site.item) for d in scan.decisions if d.site.kind == "enum"}
     names = {item.split("::")[-1] for _, item in found}
     problems = [
-        Problem(f"Candle {tree.release} has no `enum {enum.name}` with a Cuda variant in {enum.crate} (renamed, or moved?)")
+        Problem(
+            f"Candle {tree.release} has no `enum {enum.name}` with a Cuda variant in {enum.crate} (renamed, or moved?)"
+        )
         for enum in specs.candle.enums
         if enum.crate in present and enum.name not in names
     ]

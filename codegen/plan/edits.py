@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from codegen.candle.release import in_range
 from codegen.errors import Conflict, Location, Problem, UnknownSite
 from codegen.plan.model import Edit, Origin
 from codegen.render.environment import render
 from codegen.spec.model import Gating, Verb
 from codegen.syntax import verbs
+from codegen.syntax.modules import declare_module
+from codegen.syntax.source import Source
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 
 if TYPE_CHECKING:
@@ -17,8 +21,7 @@ if TYPE_CHECKING:
 
     from codegen.plan.decide import Decision, Scan
     from codegen.spec.loaded import LoadedSpecs
-    from codegen.spec.model import Rule
-    from codegen.syntax.source import Source
+    from codegen.spec.model import ModuleRule, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +50,17 @@ def plan_edits(scan: Scan, specs: LoadedSpecs, *, phases: Iterable[int], gating:
         if decision.site.kind == "use" and decision.verb == Verb.MIRROR and decision.lands in wanted:
             own = by_path.setdefault(decision.site.path, [])
             own += planner.imports(decision, "\n".join(edit.text for edit in own))
+    for phase in specs.phases:
+        for module in phase.modules if phase.phase in wanted else ():
+            if in_range(scan.tree.release, module.since, module.until):
+                by_path.setdefault(module.path, []).append(planner.module(module, phase.phase))
     planner.refuse_failures()
     result = {}
     for path in sorted(by_path):
         edits = tuple(sorted(by_path[path], key=lambda edit: (edit.start, edit.end)))
         _refuse_overlap(edits)
-        _refuse_inside_errors(scan.sources[path], edits)
         if edits:
+            _refuse_inside_errors(planner.source(path), edits)
             result[path] = edits
     return result
 
@@ -88,7 +95,9 @@ class _Planner:
         except CannotMirror as error:
             self._fail(decision, source, str(error))
             return []
-        origin = Origin(rule.id, self.specs.where(rule.id), phase or 0, rule.template if phase == decision.lands else None)
+        origin = Origin(
+            rule.id, self.specs.where(rule.id), phase or 0, rule.template if phase == decision.lands else None
+        )
         return [Edit(site.path, e.start, e.end, e.text, origin) for e in made]
 
     def imports(self, decision: Decision, used: str) -> list[Edit]:
@@ -97,6 +106,21 @@ class _Planner:
         made = verbs.extend_use(source, decision.site, used, self._style(rule))
         origin = Origin(rule.id, self.specs.where(rule.id), decision.lands or 0)
         return [Edit(decision.site.path, e.start, e.end, e.text, origin) for e in made]
+
+    def module(self, rule: ModuleRule, phase: int) -> Edit:
+        source = self.source(rule.path)
+        try:
+            made = declare_module(source, rule.declaration)
+        except CannotMirror as error:
+            raise UnknownSite(
+                Problem(f"rule {rule.id}: {error}", Location(rule.path, 1)), remedy="correct the rule's path"
+            ) from error
+        return Edit(rule.path, made.start, made.end, made.text, Origin(rule.id, self.specs.where(rule.id), phase))
+
+    def source(self, path: str) -> Source:
+        """The parsed file, also when it has no backend site."""
+        known = self.scan.sources.get(path)
+        return known if known is not None else Source.parse(path, self.scan.tree.read(path))
 
     def _style(self, rule: Rule) -> Style:
         return Style(cfg=self.cfg, protected=frozenset(self.specs.candle.protected), replace=rule.replace)
@@ -138,10 +162,10 @@ def _core_path(decision: Decision) -> str:
 
 
 def _refuse_overlap(edits: tuple[Edit, ...]) -> None:
-    for first, second in zip(edits, edits[1:], strict=False):
+    for first, second in pairwise(edits):
         if second.start < first.end:
             raise Conflict(
-                f"{first.path}: the edits of {first.origin.rule} and {second.origin.rule} overlap at byte {second.start}",
+                f"{first.path}: edits of {first.origin.rule} and {second.origin.rule} overlap at byte {second.start}",
                 remedy="narrow the selector of one of the two rules",
             )
 
@@ -149,7 +173,7 @@ def _refuse_overlap(edits: tuple[Edit, ...]) -> None:
 def _refuse_inside_errors(source: Source, edits: tuple[Edit, ...]) -> None:
     ranges = source.error_ranges()
     for edit in edits:
-        if any(start < edit.end and edit.start < end or start < edit.start < end for start, end in ranges):
+        if any((start < edit.end and edit.start < end) or start < edit.start < end for start, end in ranges):
             line = source.line_of(edit.start)
             raise UnknownSite(
                 Problem(

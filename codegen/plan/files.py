@@ -11,7 +11,6 @@ from codegen.plan.text import EditedText, whole
 from codegen.render.backend import FileContext, Header, backend_context
 from codegen.render.environment import render
 from codegen.render.hip_api import HIP_API
-from codegen.spec.model import FileRule, Gating
 from codegen.syntax.rename import rename
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from codegen.candle.tree import CandleTree
     from codegen.spec.loaded import LoadedSpecs
-    from codegen.spec.model import PhaseSpec
+    from codegen.spec.model import FileRule, Gating, PhaseSpec
 
 
 def new_files(

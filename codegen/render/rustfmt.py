@@ -52,4 +52,6 @@ def _failure(path: str, text: str, message: str) -> TemplateInvalid | ToolchainM
     first = next((line for line in message.splitlines() if line.startswith("error")), message.strip())
     place = re.search(r"<stdin>:(\d+):(\d+)", message)
     where = Location.in_text(path, text, int(place[1]), int(place[2])) if place else None
-    return TemplateInvalid(Problem(f"rustfmt refuses the generated text: {first}", where), remedy="correct the template")
+    return TemplateInvalid(
+        Problem(f"rustfmt refuses the generated text: {first}", where), remedy="correct the template"
+    )

@@ -71,7 +71,7 @@ class Gating(StrEnum):
     CFG = "cfg"
 
 
-VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?")
+VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
 
 def _version(value: str) -> str:
@@ -83,7 +83,7 @@ def _version(value: str) -> str:
 def _regex(value: str) -> str:
     try:
         re.compile(value)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"'{value}' is not a regular expression: {error}") from error
     return value
 
@@ -170,6 +170,16 @@ class FileRule(VersionRange):
     lands_in: int | None = None
 
 
+class ModuleRule(VersionRange):
+    """A module declaration that has no CUDA sibling."""
+
+    id: Id
+    path: str
+    """The Candle file that declares it."""
+    declaration: str
+    """Attributes and `mod name;`, as they shall stand there."""
+
+
 class CargoDependency(Model):
     """An optional dependency, declared in the workspace and inherited by one crate."""
 
@@ -232,6 +242,7 @@ class PhaseSpec(Model):
     """False while the phase is only scanned for: its sites are shown as `phase N, not applied`."""
     cargo: CargoSpec = CargoSpec()
     rules: tuple[Rule, ...] = ()
+    modules: tuple[ModuleRule, ...] = ()
     files: tuple[FileRule, ...] = ()
 
 

@@ -1,13 +1,14 @@
-"""Match expressions over backend enums: which they are, and which enums and backends their patterns name."""
+"""Match expressions over backend enums: which they are, what their patterns name, and which rustc holds complete."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tree_sitter import QueryCursor
 
 from codegen.syntax.grammar import rust_query
-from codegen.syntax.source import text_of
+from codegen.syntax.source import is_comment, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -15,12 +16,25 @@ if TYPE_CHECKING:
     from codegen.syntax.source import Source
 
 _VARIANTS = {"cuda": "Cuda", "metal": "Metal", "rocm": "Rocm"}
+_STRINGS = frozenset({"string_literal", "raw_string_literal"})
 
 
 def captures(query: str, name: str, root: Node) -> list[Node]:
     """Nodes that a query captures under `name`, in source order."""
     found = QueryCursor(rust_query(query)).captures(root).get(name, [])
     return sorted(found, key=lambda node: (node.start_byte, -node.end_byte))
+
+
+def descendants(node: Node, *types: str) -> list[Node]:
+    """The node and everything below it that has one of the types, in source order, outer before inner."""
+    found: list[Node] = []
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if current.type in types:
+            found.append(current)
+        stack.extend(current.children)
+    return sorted(found, key=lambda n: (n.start_byte, -n.end_byte))
 
 
 def backend_matches(source: Source) -> list[Node]:
@@ -38,6 +52,39 @@ def backend_matches(source: Source) -> list[Node]:
     return list(found.values())
 
 
+def arms_of(match: Node) -> list[Node]:
+    """The arms of a match, in source order."""
+    body = match.child_by_field_name("body")
+    return [child for child in body.children if child.type == "match_arm"] if body is not None else []
+
+
+def pattern_of(arm: Node) -> Node:
+    """The arm's pattern with its guard."""
+    pattern = arm.child_by_field_name("pattern")
+    assert pattern is not None
+    return pattern
+
+
+def bare_pattern(pattern: Node) -> Node:
+    """An arm's pattern without its guard (any other pattern as it is)."""
+    if pattern.type != "match_pattern":
+        return pattern
+    return next((child for child in pattern.children if not is_comment(child)), pattern)
+
+
+def is_guarded(pattern: Node) -> bool:
+    """True for an arm's pattern that has a guard."""
+    return pattern.child_by_field_name("condition") is not None
+
+
+def alternatives(pattern: Node) -> list[Node]:
+    """The members of an or-pattern, which the grammar nests to the left; any other pattern is its only member."""
+    if pattern.type != "or_pattern":
+        return [pattern]
+    members = [child for child in pattern.children if child.is_named or child.type == "_"]
+    return [found for child in members if not is_comment(child) for found in alternatives(child)]
+
+
 def variant_paths(pattern: Node) -> list[Node]:
     """The paths in a pattern: `Self::Cuda`, `Device::Cpu`; only those with at least two segments."""
     found: list[Node] = []
@@ -53,11 +100,11 @@ def variant_paths(pattern: Node) -> list[Node]:
 
 
 def names_backend(pattern: Node, backend: str) -> bool:
-    """True if the pattern names the backend's variant, or its name as a string (`"cuda"`)."""
+    """True if the pattern (or its guard) names the backend's variant, or its name as a string (`"cuda"`)."""
     variant = _VARIANTS[backend]
     if any(_last(path) == variant for path in variant_paths(pattern)):
         return True
-    return any(text_of(node) == f'"{backend}"' for node in _strings(pattern))
+    return any(_content(node) == backend for node in _strings(pattern))
 
 
 def named_enums(pattern: Node) -> tuple[str, ...]:
@@ -73,6 +120,116 @@ def named_enums(pattern: Node) -> tuple[str, ...]:
     )
 
 
+def is_exhaustive(match: Node, backend: str = "cuda") -> bool:
+    """True if rustc rejects the match as soon as the enums of `backend`'s variant gain one more.
+
+    That is so when one of the backend's patterns would, with the new variant in the backend's place, be taken by no
+    arm: only a wildcard or a binding takes a variant that nobody names.
+    """
+    patterns = [pattern_of(arm) for arm in arms_of(match)]
+    open_arms = [bare_pattern(pattern) for pattern in patterns if not is_guarded(pattern)]
+    variant = _VARIANTS[backend]
+    for pattern in patterns:
+        for case in alternatives(bare_pattern(pattern)):
+            if any(_last(path) == variant for path in variant_paths(case)) and not any(
+                _takes(arm, case, variant) for arm in open_arms
+            ):
+                return True
+    return False
+
+
+def is_binding(node: Node) -> bool:
+    """True for an identifier that a pattern binds, as opposed to a constant or a variant that it names."""
+    return node.type == "identifier" and not text_of(node)[:1].isupper()
+
+
+def unbound(pattern: Node, backend: str | None = None) -> str:
+    """The pattern's text with `_` for every binding and without a guard.
+
+    With a `backend`, an or-pattern keeps only the alternatives that name it, if some do.
+    """
+    node = bare_pattern(pattern)
+    if is_binding(node) or node.type in ("ref_pattern", "mut_pattern"):
+        return "_"
+    inner = [unbound(child, backend) for child in _inner(node)]
+    if node.type == "captured_pattern":
+        return inner[-1]
+    if node.type == "tuple_pattern":
+        return f"({', '.join(inner)}{',' if _is_one_tuple(node) else ''})"
+    if node.type == "tuple_struct_pattern":
+        return f"{_head(node)}({', '.join(inner)})"
+    if node.type == "struct_pattern":
+        return f"{_head(node)} {{ .. }}"
+    if node.type == "reference_pattern":
+        return f"&{inner[-1]}"
+    if node.type == "or_pattern":
+        cases = alternatives(node)
+        own = [case for case in cases if backend is not None and names_backend(case, backend)]
+        return " | ".join(unbound(case, backend) for case in own or cases)
+    return " ".join(text_of(node).split())
+
+
+def _takes(general: Node, case: Node, variant: str) -> bool:
+    """True if the pattern takes every value of `case` with a variant unknown to it in place of `variant`."""
+    general, case = _plain(general), _plain(case)
+    if _is_catch_all(general):
+        return True
+    if general.type == "or_pattern":
+        return any(_takes(each, case, variant) for each in alternatives(general))
+    if case.type == "or_pattern":
+        return all(_takes(general, each, variant) for each in alternatives(case))
+    head = _head(case) if case.type in ("tuple_struct_pattern", "struct_pattern") else text_of(case)
+    if head.split("::")[-1] == variant:
+        return False
+    if general.type == case.type and case.type in ("tuple_pattern", "tuple_struct_pattern"):
+        same_head = _head(general).split("::")[-1] == _head(case).split("::")[-1]
+        return same_head and _all_take(_inner(general), _inner(case), variant)
+    return unbound(general) == unbound(case)
+
+
+def _all_take(general: list[Node], cases: list[Node], variant: str) -> bool:
+    rest = next((at for at, node in enumerate(general) if node.type == "remaining_field_pattern"), None)
+    if rest is not None:
+        behind = len(general) - rest - 1
+        front, cases_front = general[:rest], cases[:rest]
+        general = front + general[rest + 1 :]
+        cases = cases_front + (cases[len(cases) - behind :] if behind else [])
+    return len(general) == len(cases) and all(_takes(*pair, variant) for pair in zip(general, cases, strict=True))
+
+
+def _is_catch_all(node: Node) -> bool:
+    """True for `_`, a binding, and tuples of nothing else."""
+    if node.type in ("_", "remaining_field_pattern", "ref_pattern", "mut_pattern") or is_binding(node):
+        return True
+    return node.type == "tuple_pattern" and all(_is_catch_all(_plain(child)) for child in _inner(node))
+
+
+def _plain(pattern: Node) -> Node:
+    """The pattern without what does not narrow it: references, `name @`, parentheses."""
+    while pattern.type in ("reference_pattern", "captured_pattern", "tuple_pattern"):
+        inner = _inner(pattern)
+        if not inner or (pattern.type == "tuple_pattern" and (len(inner) > 1 or _is_one_tuple(pattern))):
+            break
+        pattern = inner[-1]
+    return pattern
+
+
+def _inner(node: Node) -> list[Node]:
+    """The patterns that the pattern is made of."""
+    path = node.child_by_field_name("type")
+    children = (child for child in node.children if child.is_named or child.type == "_")
+    return [child for child in children if child != path and not is_comment(child) and child.type != "mutable_specifier"]
+
+
+def _is_one_tuple(node: Node) -> bool:
+    return len(_inner(node)) == 1 and any(child.type == "," for child in node.children)
+
+
+def _head(node: Node) -> str:
+    path = node.child_by_field_name("type")
+    return text_of(path) if path is not None else ""
+
+
 def _last(path: Node) -> str:
     name = path.child_by_field_name("name")
     return text_of(name) if name is not None else ""
@@ -80,17 +237,29 @@ def _last(path: Node) -> str:
 
 def _enum_of(path: Node) -> str:
     prefix = path.child_by_field_name("path")
-    name = text_of(prefix).split("::")[-1] if prefix is not None else ""
+    name = _type_name(text_of(prefix)) if prefix is not None else ""
     if name != "Self":
         return name
     node = path.parent
     while node is not None and node.type != "impl_item":
         node = node.parent
     target = node.child_by_field_name("type") if node is not None else None
-    return text_of(target).split("<")[0] if target is not None else "Self"
+    return _type_name(text_of(target)) if target is not None else "Self"
+
+
+def _type_name(path: str) -> str:
+    """`Storage` for `crate::Storage`, `Storage::<f32>` and `<Storage as Trait>`."""
+    qualified = re.match(r"<\s*(.*?)\s+as\s", path)
+    plain = re.sub(r"(::)?<.*>", "", qualified[1] if qualified else path)
+    return plain.split("::")[-1].strip()
+
+
+def _content(node: Node) -> str:
+    content = next((child for child in node.children if child.type == "string_content"), None)
+    return text_of(content) if content is not None else ""
 
 
 def _strings(node: Node) -> list[Node]:
-    if node.type == "string_literal":
+    if node.type in _STRINGS:
         return [node]
     return [found for child in node.children for found in _strings(child)]

@@ -11,8 +11,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codegen.syntax.matches import backend_matches, captures, named_enums, names_backend
-from codegen.syntax.source import attributes_of, cfg_predicate, is_comment, owner_of, text_of
+from codegen.syntax.matches import (
+    arms_of,
+    backend_matches,
+    captures,
+    is_exhaustive,
+    named_enums,
+    names_backend,
+    pattern_of,
+)
+from codegen.syntax.source import cfg_predicate, is_comment, owner_of, predicates_in, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +59,11 @@ _ITEMS = frozenset(
     }
 )
 _FUNCTIONS = frozenset({"function_item", "function_signature_item"})
+_CALL_BARRIERS = frozenset({"arguments", "closure_expression", "block", "declaration_list", "match_arm", "source_file"})
+"""What a token lies in when it is not the name that a call calls."""
+_BOOLEANS = frozenset(
+    {"binary_expression", "unary_expression", "parenthesized_expression", "let_chain", "let_declaration", "if_expression"}
+)
 _FWD = re.compile(r"(cuda|metal|rocm)_fwd")
 
 
@@ -102,10 +115,12 @@ class _Walk:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.sites: list[Site] = []
+        self.claims: list[tuple[int, int]] = []
+        """Byte ranges that sites claim, from the token that led to the site on; they never overlap."""
         self.matches = {node.start_byte: node for node in backend_matches(source)}
+        self.inner_gates = _inner_gates(source)
         self._taken: set[tuple[int, int, str]] = set()
-        self._claimed_to = 0
-        self._counterparts: list[tuple[int, int]] = []
+        self._token = self._claimed_to = 0
 
     def run(self) -> None:
         for token in TOKEN.finditer(self.source.text):
@@ -114,25 +129,47 @@ class _Walk:
             chain = self.source.chain(token.start(), token.end())
             if any(is_comment(node) for node in chain):
                 continue
-            self._classify(chain, token[0].lower() == b"cuda")
+            self._token = token.start()
+            if token[0].lower() == b"cuda":
+                self._classify_cuda(chain)
+            else:
+                self._classify_metal(chain)
         self._add_nested_matches()
         self._add_metal_only_forwards()
 
-    def _classify(self, chain: list[Node], cuda: bool) -> None:  # noqa: FBT001 - which of two tokens it is
-        classify = self._cuda_site if cuda else self._metal_site
-        for depth, node in enumerate(chain):
-            owner = owner_of(node) if node.type == "attribute_item" else node
-            if owner is None:
-                continue
-            found = classify(owner, chain, depth)
-            if found is not None:
-                return
-        if cuda:
-            self._add_leaf(chain)
-
     # --- CUDA tokens -------------------------------------------------------------------------------------------
 
-    def _cuda_site(self, node: Node, chain: list[Node], depth: int) -> bool | None:
+    def _classify_cuda(self, chain: list[Node]) -> None:
+        for depth, node in enumerate(chain):
+            if node.type == "attribute_item":
+                self._attribute(node, chain, depth)
+                return
+            if node.type == "inner_attribute_item":
+                self._inner_attribute(node, chain, depth)
+                return
+            if self._cuda_site(node, chain, depth):
+                return
+        self._add_leaf(chain)
+
+    def _attribute(self, attribute: Node, chain: list[Node], depth: int) -> None:
+        """A `cfg` makes the whole item a site; any other attribute is one by itself."""
+        owner = owner_of(attribute)
+        kind = self._item_kind(owner) if owner is not None else None
+        if owner is not None and kind is not None:
+            outer = [node for node in chain[:depth] if node != owner]
+            self._add(kind, owner, outer, name=_name_of(owner), claim=owner.end_byte)
+            return
+        kind = "cfg-item" if text_of(attribute).startswith("#[cfg_attr(") else "text"
+        self._add(kind, attribute, chain[:depth], name=_attribute_name(attribute), claim=attribute.end_byte)
+
+    def _inner_attribute(self, attribute: Node, chain: list[Node], depth: int) -> None:
+        """`#![cfg(...)]` gates everything behind it in the file, module or block, which is one site then."""
+        kind = "cfg-item" if text_of(attribute).startswith(("#![cfg(", "#![cfg_attr(")) else "text"
+        gates = "cuda" in predicates_in([attribute]).lower()
+        end = chain[depth - 1].end_byte if gates else attribute.end_byte
+        self._add(kind, attribute, chain[:depth], name=_attribute_name(attribute), end=end, claim=end)
+
+    def _cuda_site(self, node: Node, chain: list[Node], depth: int) -> bool:
         if node.type in _ITEMS:
             kind = self._item_kind(node)
             if kind:
@@ -141,71 +178,67 @@ class _Walk:
         if node.type == "match_arm":
             return self._arm(node, chain[:depth])
         if node.type in ("let_declaration", "let_condition"):
-            pattern = node.child_by_field_name("pattern")
-            if pattern is not None and names_backend(pattern, "cuda"):
-                whole = _enclosing_if(chain[:depth]) or node if node.type == "let_condition" else node
-                self._add("if-let", whole, chain[:depth], enums=named_enums(pattern), claim=_condition_end(whole, chain))
-                return True
+            return self._let(node, chain, depth)
         if node.type == "if_expression":
             condition = node.child_by_field_name("condition")
-            if condition is not None and _covers(condition, chain[-1]) and condition.type != "let_condition":
-                if _has_let(condition):
-                    return None
-                kind = "cfg!" if "cfg!" in text_of(condition) else "condition"
-                self._add(kind, node, chain[:depth], claim=_condition_end(node, chain))
-                return True
+            if condition is None or not _covers(condition, chain[-1]) or _has_let(condition):
+                return False
+            kind = "cfg!" if any(_macro_name(inner) == "cfg" for inner in chain[depth:]) else "condition"
+            self._add(kind, node, chain[:depth], claim=_condition_end(node))
+            return True
         if node.type == "macro_invocation":
-            name = text_of(node.child_by_field_name("macro") or node)
-            kind = {"matches": "matches!", "cfg": "cfg!"}.get(name, "macro-arg")
+            kind = {"matches": "matches!", "cfg": "cfg!"}.get(_macro_name(node), "macro-arg")
             whole, outer = _statement_of(node, chain[: depth + 1])
+            name = text_of(node.child_by_field_name("macro") or node)
             if kind == "macro-arg" and whole is not node:
                 self._add("statement", whole, outer, name=name, claim=whole.end_byte)
             else:
                 self._add(kind, node, chain[:depth], name=name, claim=node.end_byte)
             return True
-        return None
+        return False
+
+    def _let(self, node: Node, chain: list[Node], depth: int) -> bool:
+        pattern = node.child_by_field_name("pattern")
+        if pattern is None or not names_backend(pattern, "cuda"):
+            return False
+        whole = _condition_holder(node) or node
+        outer = chain[: next(at for at, each in enumerate(chain) if each == whole)]
+        self._add("if-let", whole, outer, enums=named_enums(pattern), claim=_condition_end(whole))
+        return True
 
     def _item_kind(self, node: Node) -> str | None:
         gate = cfg_predicate(node)
-        name = _name_of(node)
-        named = "cuda" in name.lower()
-        attributes = "".join(text_of(a) for a in attributes_of(node) if a.type == "attribute_item").lower()
         gated = "cuda" in gate.lower()
-        if node.type in _FUNCTIONS and (named or gated):
-            return "fwd" if _FWD.match(name) else "fn"
-        if node.type == "mod_item" and (named or gated):
+        named = gated or "cuda" in _name_of(node).lower()
+        if node.type in _FUNCTIONS and named:
+            return "fwd" if _FWD.match(_name_of(node)) else "fn"
+        if node.type == "mod_item" and named:
             return "mod"
         if node.type == "use_declaration":
             return "use" if gated or "cuda" in text_of(node).lower() else None
-        if node.type in ("static_item", "const_item") and (named or gated):
+        if node.type in ("static_item", "const_item") and named:
             return "static"
-        if node.type == "enum_variant" and (named or gated):
+        if node.type == "enum_variant" and named:
             return "enum"
-        if node.type == "macro_definition" and ("cuda" in text_of(node).lower()):
+        if node.type == "macro_definition" and (gated or "cuda" in text_of(node).lower()):
             return "macro-rules"
         if node.type == "macro_invocation" and gated:
             return "statement"
-        if gated:
-            return "cfg-item"
-        return "cfg-item" if "cuda" in attributes and node.type != "enum_variant" else None
+        return "cfg-item" if gated else None
 
-    def _arm(self, arm: Node, outer: list[Node]) -> bool | None:
-        pattern = arm.child_by_field_name("pattern")
-        if pattern is None:
-            return None
-        if not names_backend(pattern, "cuda"):
-            return None
+    def _arm(self, arm: Node, outer: list[Node]) -> bool:
+        if not names_backend(pattern_of(arm), "cuda"):
+            return False
         block = arm.parent
         match = block.parent if block is not None else None
         if match is None or match.start_byte not in self.matches:
-            return None
-        self._claimed_to = max(self._claimed_to, arm.end_byte)
-        self._add_match(match, [node for node in outer if node != match and node != block])
+            return False
+        self._claim(arm.end_byte)
+        self._add_match(match, [node for node in outer if node not in (match, block)])
         return True
 
     def _add_match(self, match: Node, outer: list[Node], within: int | None = None) -> None:
-        arms = _arms(match)
-        patterns = [pattern for arm in arms if (pattern := arm.child_by_field_name("pattern")) is not None]
+        patterns = [pattern_of(arm) for arm in arms_of(match)]
         cuda = [pattern for pattern in patterns if names_backend(pattern, "cuda")]
         enums = sorted({enum for pattern in cuda or patterns for enum in named_enums(pattern)})
         kind = "match" if enums else "match-str"
@@ -214,7 +247,7 @@ class _Walk:
             match,
             outer,
             enums=tuple(enums),
-            exhaustive=kind == "match" and not any(_is_catch_all(pattern) for pattern in patterns),
+            exhaustive=kind == "match" and is_exhaustive(match, "cuda" if cuda else "metal"),
             metal_only=not cuda,
             within=within,
         )
@@ -222,56 +255,73 @@ class _Walk:
     def _add_leaf(self, chain: list[Node]) -> None:
         for depth in range(len(chain) - 1, 0, -1):
             node = chain[depth]
-            if node.type == "call_expression" and node.child_by_field_name("function") in chain:
-                condition = re.search(r"\bis_cuda$", text_of(node.child_by_field_name("function") or node))
-                kind = "condition" if condition else "call"
+            if node.type == "call_expression":
+                kind = "condition" if _callee(node) == "is_cuda" else "call"
                 self._add(kind, node, chain[:depth], name=_callee(node), claim=node.end_byte)
                 return
-            if node.type in ("block", "declaration_list", "match_arm", "source_file"):
+            if node.type in _CALL_BARRIERS:
                 break
         leaf = chain[-1]
         self._add("text", leaf, chain[:-1], name=text_of(leaf), claim=leaf.end_byte)
 
     # --- Metal tokens: only what CUDA has no counterpart of ----------------------------------------------------
 
-    def _metal_site(self, node: Node, chain: list[Node], depth: int) -> bool | None:
-        if node.type in _ITEMS and "metal" in cfg_predicate(node).lower() and "cuda" not in cfg_predicate(node).lower():
-            return True
+    def _classify_metal(self, chain: list[Node]) -> None:
+        for depth, node in enumerate(chain):
+            if node.type in ("attribute_item", "inner_attribute_item") or self._metal_site(node, chain, depth):
+                return
+
+    def _metal_site(self, node: Node, chain: list[Node], depth: int) -> bool:
+        """True if the token needs no further look: its site was added, or CUDA has the counterpart."""
         if node.type == "match_arm":
+            return self._metal_arm(node, chain[:depth])
+        if node.type in ("let_declaration", "let_condition"):
             pattern = node.child_by_field_name("pattern")
-            if pattern is None or not names_backend(pattern, "metal") or names_backend(pattern, "cuda"):
-                return None
-            match = node.parent.parent if node.parent is not None else None
-            if match is None:
-                return None
-            if match.start_byte not in self.matches and not self._in_metal_code(chain[:depth]):
-                self._add_match(match, [n for n in chain[:depth] if n != match and n != node.parent])
+            if pattern is None or not names_backend(pattern, "metal"):
+                return False
+            if not names_backend(pattern, "cuda"):
+                self._add_metal_only("if-let", node, chain[:depth], enums=named_enums(pattern))
             return True
-        if node.type == "macro_invocation" and text_of(node.child_by_field_name("macro") or node) == "matches":
-            if "cuda" not in text_of(node).lower() and not self._in_metal_code(chain[:depth]):
-                self._add("matches!", node, chain[:depth], metal_only=True)
+        if node.type == "macro_invocation" and _macro_name(node) == "matches":
+            if "cuda" not in text_of(node).lower():
+                self._add_metal_only("matches!", node, chain[:depth])
             return True
         if node.type == "if_expression":
             condition = node.child_by_field_name("condition")
             if condition is None or not _covers(condition, chain[-1]):
-                return None
-            if not _chain_names_cuda(node) and not self._in_metal_code(chain[:depth]):
+                return False
+            if not _chain_names_cuda(node):
                 kind = "if-let" if _has_let(condition) else "condition"
-                kind = "cfg!" if "cfg!" in text_of(condition) else kind
-                self._add(kind, node, chain[:depth], metal_only=True)
+                kind = "cfg!" if any(_macro_name(inner) == "cfg" for inner in chain[depth:]) else kind
+                self._add_metal_only(kind, node, chain[:depth])
             return True
         if node.type == "call_expression" and _callee(node) == "is_metal":
-            outer = chain[:depth]
-            statement = next((n for n in reversed(outer) if n.type in ("let_declaration", "expression_statement")), node)
-            if "is_cuda" not in text_of(statement) and not self._in_metal_code(outer):
-                self._add("condition", node, outer, metal_only=True, name="is_metal")
+            if "is_cuda" not in text_of(_boolean_around(node)):
+                self._add_metal_only("condition", node, chain[:depth], name="is_metal")
             return True
-        return None
+        return False
 
-    def _in_metal_code(self, outer: list[Node]) -> bool:
+    def _metal_arm(self, arm: Node, outer: list[Node]) -> bool:
+        pattern = pattern_of(arm)
+        block = arm.parent
+        match = block.parent if block is not None else None
+        if match is None or not names_backend(pattern, "metal") or names_backend(pattern, "cuda"):
+            return False
+        outer = [node for node in outer if node not in (match, block)]
+        if match.start_byte not in self.matches and not self._is_metal_code(outer):
+            self._add_match(match, outer)
+        return True
+
+    def _add_metal_only(
+        self, kind: str, node: Node, outer: list[Node], *, name: str = "", enums: tuple[str, ...] = ()
+    ) -> None:
+        if not self._is_metal_code(outer):
+            self._add(kind, node, outer, name=name, enums=enums, metal_only=True)
+
+    def _is_metal_code(self, outer: list[Node]) -> bool:
         return any(
             (node.type in _FUNCTIONS and "metal" in _name_of(node).lower())
-            or (node.type in _ITEMS and "metal" in cfg_predicate(node).lower())
+            or ("metal" in (gate := self._gate(node).lower()) and "cuda" not in gate)
             for node in outer
         )
 
@@ -294,7 +344,7 @@ class _Walk:
             if start in taken:
                 continue
             outer = [n for n in self.source.chain(start, match.end_byte) if n != match]
-            holders = [site for site in self.sites if self._claims(site, start, match.end_byte)]
+            holders = [site for site in self.sites if site.start <= start and match.end_byte <= site.end]
             within = min(holders, key=lambda site: site.end - site.start).start if holders else None
             self._add_match(match, outer, within=within)
         for index, site in enumerate(self.sites):
@@ -303,11 +353,16 @@ class _Walk:
             ):
                 self.sites[index] = replace(site, exhaustive=True)
 
-    @staticmethod
-    def _claims(site: Site, start: int, end: int) -> bool:
-        return site.start <= start and end <= site.end and (site.start, site.end) != (start, end)
-
     # --- building one ------------------------------------------------------------------------------------------
+
+    def _claim(self, end: int) -> None:
+        if end > self._claimed_to:
+            self.claims.append((self._token, end))
+            self._claimed_to = end
+
+    def _gate(self, node: Node) -> str:
+        own, inner = cfg_predicate(node), self.inner_gates.get(node.id, "")
+        return ", ".join(gate for gate in (own, inner) if gate)
 
     def _add(
         self,
@@ -321,27 +376,27 @@ class _Walk:
         metal_only: bool = False,
         within: int | None = None,
         claim: int | None = None,
+        end: int | None = None,
     ) -> None:
         if claim is not None:
-            self._claimed_to = max(self._claimed_to, claim)
+            self._claim(claim)
         key = (node.start_byte, node.end_byte, kind)
         if key in self._taken:
             return
         self._taken.add(key)
-        gates = [cfg_predicate(n) for n in (*outer, node) if n.type in _ITEMS or n is node]
         self.sites.append(
             Site(
                 path=self.source.path,
                 kind=kind,
                 start=node.start_byte,
-                end=node.end_byte,
+                end=node.end_byte if end is None else end,
                 line=self.source.line_of(node.start_byte),
                 column=self.source.column_of(node.start_byte),
                 item="::".join(part for n in outer if (part := _item_name(n))),
                 name=name,
                 snippet=text_of(node).split("\n", 1)[0].strip()[:120],
                 enums=enums,
-                gate=", ".join(gate for gate in gates if gate),
+                gate=", ".join(gate for n in (*outer, node) if (gate := self._gate(n))),
                 exhaustive=exhaustive,
                 metal_only=metal_only,
                 within=within,
@@ -349,27 +404,27 @@ class _Walk:
         )
 
 
-def _arms(match: Node) -> list[Node]:
-    body = match.child_by_field_name("body")
-    return [child for child in body.children if child.type == "match_arm"] if body is not None else []
+def _inner_gates(source: Source) -> dict[int, str]:
+    """`#![cfg(...)]` predicates by the id of the file, module body or block that they gate."""
+    if b"#![cfg(" not in source.text:
+        return {}
+    found: dict[int, list[Node]] = {}
+    for attribute in captures("(inner_attribute_item) @attribute", "attribute", source.root):
+        if attribute.parent is not None:
+            found.setdefault(attribute.parent.id, []).append(attribute)
+    return {node: predicates_in(attributes) for node, attributes in found.items()}
 
 
-def _is_catch_all(pattern: Node) -> bool:
-    """True for `_`, a binding, or a tuple of such, without a guard."""
-    if pattern.child_by_field_name("condition") is not None:
-        return False
-    inner = [child for child in pattern.children if not is_comment(child)]
-    return len(inner) == 1 and _always_matches(inner[0])
+def _attribute_name(attribute: Node) -> str:
+    """`cfg_attr` for `#[cfg_attr(...)]`."""
+    return re.sub(r"^#!?\[\s*([\w:]*).*", r"\1", text_of(attribute), flags=re.DOTALL)
 
 
-def _always_matches(node: Node) -> bool:
-    if node.type == "_":
-        return True
-    if node.type == "identifier":
-        return not text_of(node)[:1].isupper()
-    if node.type == "tuple_pattern":
-        return all(_always_matches(child) for child in node.children if child.is_named or child.type == "_")
-    return False
+def _macro_name(node: Node) -> str:
+    """The last segment of a macro call's path, empty for any other node."""
+    if node.type != "macro_invocation":
+        return ""
+    return text_of(node.child_by_field_name("macro") or node).split("::")[-1]
 
 
 def _name_of(node: Node) -> str:
@@ -399,19 +454,36 @@ def _has_let(condition: Node) -> bool:
     return condition.type in ("let_condition", "let_chain")
 
 
-def _enclosing_if(outer: list[Node]) -> Node | None:
-    return next((node for node in reversed(outer) if node.type in ("if_expression", "while_expression")), None)
+def _condition_holder(let: Node) -> Node | None:
+    """The `if` or `while` whose condition the `let` is, or is a part of."""
+    node, parent = let, let.parent
+    while parent is not None and parent.type in ("let_chain", "parenthesized_expression", "binary_expression"):
+        node, parent = parent, parent.parent
+    if parent is not None and parent.type in ("if_expression", "while_expression"):
+        return parent if parent.child_by_field_name("condition") == node else None
+    return None
 
 
-def _condition_end(node: Node, chain: list[Node]) -> int:
-    """A condition claims its consequence when that names CUDA too: the two belong together."""
-    if node.type != "if_expression":
-        return node.end_byte
-    consequence = node.child_by_field_name("consequence")
+def _condition_end(node: Node) -> int:
+    """A condition claims its consequence when that names CUDA too: the two belong together.
+
+    The `else` of a `let` does not belong to it: it runs on the other backends.
+    """
+    if node.type == "let_declaration":
+        otherwise = node.child_by_field_name("alternative")
+        return otherwise.start_byte if otherwise is not None else node.end_byte
     condition = node.child_by_field_name("condition")
-    if consequence is not None and "cuda" in text_of(consequence).lower():
-        return consequence.end_byte
-    return condition.end_byte if condition is not None else chain[-1].end_byte
+    consequence = node.child_by_field_name("consequence") or node.child_by_field_name("body")
+    if condition is None or consequence is None:
+        return node.end_byte
+    return consequence.end_byte if "cuda" in text_of(consequence).lower() else condition.end_byte
+
+
+def _boolean_around(node: Node) -> Node:
+    """The largest boolean expression that the node is an operand of, or the statement that is no more than that."""
+    while node.parent is not None and node.parent.type in _BOOLEANS:
+        node = node.parent
+    return node
 
 
 def _statement_of(node: Node, chain: list[Node]) -> tuple[Node, list[Node]]:

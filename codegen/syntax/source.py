@@ -6,15 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen.errors import InputOutputError, Location, Problem
 from codegen.syntax.grammar import rust_parser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tree_sitter import Node
 
 _COMMENTS = frozenset({"line_comment", "block_comment", "doc_comment"})
 _ATTRIBUTE = "attribute_item"
+_HOLDERS = frozenset({"match_arm", "field_initializer", "shorthand_field_initializer"})
+"""Nodes that hold their attributes as children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,18 @@ class Source:
 
     @classmethod
     def parse(cls, path: str, text: bytes) -> Source:
-        """Parse; files with syntax that the grammar does not know still give a tree (with ERROR nodes)."""
+        """Parse; files with syntax that the grammar does not know still give a tree (with ERROR nodes).
+
+        Raises:
+            InputOutputError: the text is not UTF-8, which Rust demands.
+        """
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            line = text.count(b"\n", 0, error.start) + 1
+            raise InputOutputError(
+                Problem("the file is not UTF-8 text", Location(path, line)), remedy="restore the file"
+            ) from error
         return cls(path, text, rust_parser().parse(text).root_node)
 
     def slice(self, start: int, end: int) -> str:
@@ -99,14 +113,16 @@ def is_doc_comment(node: Node) -> bool:
 def attributes_of(node: Node) -> list[Node]:
     """The attributes and documentation comments in front of an item, in source order.
 
-    tree-sitter makes them siblings of the item (of a match arm: children); plain comments do not belong to the item.
+    tree-sitter makes them siblings of the item (of a match arm and of a field in a struct expression: children).
+    Plain comments do not belong to the item; between two attributes they do not part them either.
     """
-    if node.type == "match_arm":
+    if node.type in _HOLDERS:
         return [child for child in node.children if child.type == _ATTRIBUTE]
     found: list[Node] = []
     sibling = node.prev_sibling
-    while sibling is not None and (sibling.type == _ATTRIBUTE or is_doc_comment(sibling)):
-        found.append(sibling)
+    while sibling is not None and (sibling.type == _ATTRIBUTE or is_comment(sibling)):
+        if sibling.type == _ATTRIBUTE or is_doc_comment(sibling):
+            found.append(sibling)
         sibling = sibling.prev_sibling
     found.reverse()
     return found
@@ -114,18 +130,25 @@ def attributes_of(node: Node) -> list[Node]:
 
 def owner_of(attribute: Node) -> Node | None:
     """The item that an attribute stands in front of."""
+    if attribute.parent is not None and attribute.parent.type in _HOLDERS:
+        return attribute.parent
     sibling = attribute.next_sibling
     while sibling is not None and (sibling.type == _ATTRIBUTE or is_comment(sibling)):
         sibling = sibling.next_sibling
     return sibling
 
 
-_CFG = re.compile(r"#\[cfg\((.*)\)\]$", re.DOTALL)
+_CFG = re.compile(r"#!?\[cfg\((.*)\)\]$", re.DOTALL)
 
 
 def cfg_predicate(node: Node) -> str:
     """The item's own `cfg` predicates joined by `, `, or an empty string."""
-    found = (_CFG.match(text_of(attribute)) for attribute in attributes_of(node) if attribute.type == _ATTRIBUTE)
+    return predicates_in(attribute for attribute in attributes_of(node) if attribute.type == _ATTRIBUTE)
+
+
+def predicates_in(attributes: Iterable[Node]) -> str:
+    """The `cfg` predicates among some attributes, joined by `, `."""
+    found = (_CFG.match(text_of(attribute)) for attribute in attributes)
     return ", ".join(" ".join(match[1].split()) for match in found if match)
 
 
@@ -141,8 +164,3 @@ def unit_start(node: Node) -> int:
     """Where the item begins, its attributes and documentation included."""
     attributes = attributes_of(node)
     return min(node.start_byte, attributes[0].start_byte) if attributes else node.start_byte
-
-
-def children_of_type(node: Node, *types: str) -> Iterator[Node]:
-    """Direct children of the given types."""
-    return (child for child in node.children if child.type in types)

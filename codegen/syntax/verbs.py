@@ -97,7 +97,7 @@ def insert_item(source: Source, node: Node, text: str, style: Style) -> list[Tex
             return []
         text = _gated(text, _indent_at(source, unit_start(node)))
     if node.type == "mod_item" and node.child_by_field_name("body") is None:
-        return [_insert_module(source, node, text)]
+        return [insert_module(source, node, text)]
     anchor = node
     sibling = _next_of_kind(node)
     while sibling is not None and _is_metal_of(source, sibling, node):
@@ -337,7 +337,7 @@ def _site_node(source: Source, site: Site) -> Node:
     return candidates[0]
 
 
-def _insert_module(source: Source, node: Node, text: str) -> TextEdit:
+def insert_module(source: Source, node: Node, text: str) -> TextEdit:
     """Insert a `mod name;` where rustfmt would sort it among its neighbours."""
     name = re.search(r"\bmod (\w+);", text)
     assert name is not None

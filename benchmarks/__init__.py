@@ -1,0 +1,1 @@
+"""Benchmarks: two things compared in one run, never a timed test."""

@@ -1,0 +1,59 @@
+"""TOML files read with errors that say file, line and column."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from codegen.errors import Location, NotACandleTree, Problem
+
+if TYPE_CHECKING:
+    from codegen.errors import CandleRocmError
+
+_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+BROKEN_MANIFEST = "correct the file, or take it again from the release it belongs to"
+
+
+def decode(content: bytes, file: str, *, error: type[CandleRocmError] = NotACandleTree) -> str:
+    """The text of a file, line endings untouched.
+
+    Raises:
+        CandleRocmError: an `error` that gives the line, when the bytes are not UTF-8.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as cause:
+        line = content.count(b"\n", 0, cause.start) + 1
+        raise error(Problem("the file is not UTF-8", Location(file, line)), remedy=BROKEN_MANIFEST) from cause
+
+
+def load(text: str, file: str, *, error: type[CandleRocmError] = NotACandleTree) -> dict[str, Any]:
+    """The content of a TOML text; `file` is the name that messages give.
+
+    Raises:
+        CandleRocmError: an `error` that shows the broken line.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as cause:
+        message = str(cause)
+        position = _POSITION.search(message)
+        ended = text.rstrip()
+        line, column = ended.count("\n") + 1, len(ended) - (ended.rfind("\n") + 1) + 1
+        if position is not None:
+            message = message[: position.start()]
+            if position[1]:
+                line, column = int(position[1]), int(position[2])
+        raise error(
+            Problem(f"broken TOML: {message}", Location.in_text(file, text, line, column)), remedy=BROKEN_MANIFEST
+        ) from cause
+
+
+def line_of_key(text: str, key: str) -> int:
+    """The first line that starts with `key` (bare or quoted) and an equals sign, or 1."""
+    pattern = re.compile(rf"""^\s*["']?{re.escape(key)}["']?\s*=""", re.MULTILINE)
+    match = pattern.search(text)
+    return 1 if match is None else text.count("\n", 0, match.end()) + 1

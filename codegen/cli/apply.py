@@ -1,0 +1,40 @@
+"""`candle-rocm apply`."""
+
+from __future__ import annotations
+
+import click
+
+from codegen.cli import options
+
+
+@click.command("apply")
+@click.argument("candle")
+@options.phases
+@options.gating
+@click.option("--allow-dirty", is_flag=True, help="Apply to a git tree with uncommitted changes.")
+@options.force
+@options.as_json
+def command(
+    candle: str, *, phases: tuple[int, ...], gating: str, allow_dirty: bool, force: bool, as_json: bool
+) -> None:
+    """Write the phases into the folder CANDLE: all files or none, and `revert` takes every byte back.
+
+    Without --phase, every phase that is ready and not applied yet.
+    """
+    from codegen.plan.apply import apply_phases
+    from codegen.plan.workspace import open_workspace
+    from codegen.spec.model import Gating
+
+    workspace = open_workspace(candle, for_writing=True, progress=options.progress)
+    if not workspace.tried:
+        options.note(f"Candle {workspace.tree.release} was not tried by this version of candle-rocm; going on")
+    applied = apply_phases(workspace, phases=phases, gating=Gating(gating), allow_dirty=allow_dirty, force=force)
+    if as_json:
+        content = [{"phase": p.phase, "name": p.name, "files": [c.path for c in p.changes]} for p in applied]
+        options.print_json("apply", {"candle": workspace.tree.release, "gating": gating, "applied": content})
+        return
+    for phase in applied:
+        new = sum(change.before is None for change in phase.changes)
+        click.echo(f"phase {phase.phase} {phase.name}: {len(phase.changes) - new} files changed, {new} new")
+    if not applied:
+        click.echo("nothing to do: every phase asked for is applied already")

@@ -1,0 +1,70 @@
+"""`candle-rocm diff`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from codegen.cli import options
+
+
+@click.command("diff")
+@click.argument("candle")
+@options.phases
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@click.option("--stat", is_flag=True, help="Only the number of changed lines per file.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour the diff.",
+)
+@options.offline
+@options.as_json
+def command(
+    candle: str,
+    *,
+    phases: tuple[int, ...],
+    gating: str | None,
+    stat: bool,
+    color: str,
+    offline: bool,
+    as_json: bool,
+) -> None:
+    """Print the unified diff that the phases make of pristine CANDLE; nothing is written.
+
+    Without --phase, all phases that are ready. `git apply` takes the output.
+    """
+    from codegen.plan.patch import unified_diff
+    from codegen.plan.workspace import open_workspace
+    from codegen.report.planning import chosen_gating, selected_plan
+    from codegen.report.wording import untried_note
+
+    workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    if not workspace.tried:
+        options.note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
+    plan = selected_plan(workspace, phases=phases, gating=chosen_gating(workspace, gating))
+    if as_json:
+        from codegen.report.diff_document import diff_document
+        from codegen.report.json_document import dumps
+
+        click.echo(dumps(diff_document(plan, tried=workspace.tried)))
+    elif stat:
+        from codegen.report.diff_document import stat_lines
+
+        for line in stat_lines(plan.changes):
+            click.echo(line)
+    else:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n") if hasattr(sys.stdout, "reconfigure") else None
+        for line in unified_diff(plan.changes, color=_coloured(color)):
+            sys.stdout.write(line)
+
+
+def _coloured(choice: str) -> bool:
+    """`auto` means: a terminal that is not dumb, and NO_COLOR is not set (https://no-color.org)."""
+    if choice != "auto":
+        return choice == "always"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,40 @@
+"""`candle-rocm doctor`: what this machine has, what it lacks, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option(
+    "--candle",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A Candle tree whose cargo settings are looked at too.",
+)
+@click.pass_context
+def command(context: click.Context, *, as_json: bool, candle: Path | None) -> None:
+    """Show the state of the toolchain, ROCm and the GPU; exit 7 if something is missing that every run needs.
+
+    Without an AMD GPU, generating and testing need no ROCm: what is missing then is shown as optional.
+    """
+    from codegen.verify.document import doctor_document
+    from codegen.verify.environment import all_checks, refuse_missing
+    from codegen.verify.machine import Machine
+
+    checks = all_checks(Machine.here(), candle)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(doctor_document(checks), indent=2, ensure_ascii=False))
+        if any(check.blocks for check in checks):
+            from codegen.errors import ExitCode
+
+            context.exit(ExitCode.TOOLCHAIN_MISSING)
+        return
+    from codegen.verify.document import checks_table, stdout_console
+
+    stdout_console().print(checks_table(checks))
+    refuse_missing(checks)

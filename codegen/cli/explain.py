@@ -1,0 +1,79 @@
+"""`candle-rocm explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from codegen.cli import options
+
+if TYPE_CHECKING:
+    from codegen.plan.model import Plan
+    from codegen.plan.workspace import Workspace
+
+
+@click.command("explain")
+@click.argument("arguments", nargs=-1, required=True, metavar="[CANDLE] FILE:LINE")
+@click.option(
+    "--candle", metavar="CANDLE", help="The tree, if it is not the first argument; the current folder by default."
+)
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@options.offline
+@options.as_json
+def command(
+    arguments: tuple[str, ...], *, candle: str | None, gating: str | None, offline: bool, as_json: bool
+) -> None:
+    """Say which backend sites lie at FILE:LINE, what happens there, and which rule and spec line decide it.
+
+    FILE is relative to the tree or to the current folder. The line counts in pristine Candle; where phases are
+    applied, it is also looked up in the patched file.
+    """
+    from codegen.plan.build import plan_tree
+    from codegen.plan.decide import scan_tree
+    from codegen.plan.workspace import open_workspace
+    from codegen.report.explain import Explainer
+    from codegen.report.explanation_text import explanation_document, explanation_text
+    from codegen.report.place import Place
+    from codegen.report.planning import chosen_gating
+    from codegen.report.wording import untried_note
+
+    folder, written = _subject(arguments, candle)
+    place = Place.parse(written)
+    workspace = open_workspace(folder, offline=offline, progress=options.progress)
+    tree, specs = workspace.tree, workspace.specs
+    if not workspace.tried:
+        options.note(untried_note(tree.release, specs.candle.releases))
+    chosen = chosen_gating(workspace, gating)
+    scan = scan_tree(tree, specs, gating=chosen)
+    plan = plan_tree(tree, specs, phases=workspace.applied, gating=chosen, scan=scan)
+    path = place.in_tree(tree.root, _files(workspace, plan))
+    found = Explainer(scan, specs, plan).explain(path, place.line)
+    applied = workspace.record is not None
+    if as_json:
+        from codegen.report.json_document import dumps
+
+        content = explanation_document(found, release=tree.release, tried=workspace.tried, applied=applied)
+        click.echo(dumps(content))
+    else:
+        click.echo(explanation_text(found, release=tree.release, applied=applied))
+
+
+def _subject(arguments: tuple[str, ...], candle: str | None) -> tuple[str, str]:
+    """The tree and FILE:LINE of both forms: `explain CANDLE FILE:LINE` and `explain [--candle CANDLE] FILE:LINE`."""
+    from codegen.errors import UsageError
+
+    if len(arguments) > 2 or (len(arguments) == 2 and candle is not None):
+        raise UsageError(
+            "explain takes one place and one tree",
+            remedy="candle-rocm explain 0.11.1 candle-core/src/device.rs:10, "
+            "or candle-rocm explain --candle 0.11.1 candle-core/src/device.rs:10",
+        )
+    return (arguments[0] if len(arguments) == 2 else candle or "."), arguments[-1]
+
+
+def _files(workspace: Workspace, plan: Plan) -> frozenset[str]:
+    """Every file that a place may name: Candle's Rust files and manifests, and those that the plan writes."""
+    tree = workspace.tree
+    manifests = ("Cargo.toml", *(crate.manifest for crate in tree.crates))
+    return frozenset((*tree.rust_files(), *manifests, *(change.path for change in plan.changes)))

@@ -1,0 +1,48 @@
+"""`candle-rocm generate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from codegen.cli import options
+
+
+@click.command("generate")
+@click.argument("candle")
+@options.phases
+@options.gating
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write; generated/<release> in the current folder by default.",
+)
+@options.offline
+@options.as_json
+def command(
+    candle: str, *, phases: tuple[int, ...], gating: str, out: Path | None, offline: bool, as_json: bool
+) -> None:
+    """Write one patch per phase, the new files and a JSON report; CANDLE itself is not touched.
+
+    `git apply` and `git am` take the patches.
+    """
+    from codegen.plan.analysis import analyse
+    from codegen.plan.output import write_output
+    from codegen.plan.workspace import open_workspace
+    from codegen.spec.model import Gating
+
+    workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    if not workspace.tried:
+        options.note(f"Candle {workspace.tree.release} was not tried by this version of candle-rocm; going on")
+    analysis = analyse(workspace, phases=phases, gating=Gating(gating))
+    plan = analysis.plan
+    folder = out or Path("generated") / plan.release
+    written = write_output(folder, analysis)
+    if as_json:
+        options.print_json("generate", {"candle": plan.release, "out": str(folder), "files": list(written)})
+        return
+    for phase in plan.phases:
+        new = sum(change.before is None for change in phase.changes)
+        click.echo(f"phase {phase.phase} {phase.name}: {len(phase.changes) - new} files changed, {new} new")
+    click.echo(f"{len(written)} files in {folder}")

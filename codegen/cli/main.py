@@ -1,0 +1,99 @@
+"""The command group: commands are imported when they are called, errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from codegen import __version__
+from codegen.errors import CandleRocmError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "fetch": "Get a Candle release from the crate registry, as a workspace.",
+    "scan": "Every backend site of a tree: handled, left alone (why), unknown.",
+    "generate": "Write patches, new files and a report for all phases.",
+    "diff": "Unified diff of what would be generated.",
+    "apply": "Write the phases into a tree.",
+    "check": "Exit 1 if a tree is not exactly what apply would leave.",
+    "status": "What is applied to a tree.",
+    "revert": "Take phases back, to the last byte.",
+    "verify": "cargo check, clippy and tests of the patched tree.",
+    "doctor": "What this machine has and lacks.",
+    "versions": "Candle releases that were tried.",
+    "explain": "Why a line of Candle is, or is not, touched.",
+    "report": "A report for reviewers as one HTML file.",
+    "spec": "Check the specs, and print their JSON schemas.",
+}
+"""Command and help line, in the order of the help page; `codegen.cli.<name>` holds it."""
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and imports one when it runs: `--help` stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"codegen.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="candle-rocm")
+def cli() -> None:
+    """Give any release of Candle a complete AMD ROCm backend, and prove that it works.
+
+    CANDLE is the folder of a Candle checkout, or a version such as 0.11.1.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        result = cli.main(args=list(arguments), prog_name="candle-rocm", standalone_mode=False)
+        return int(result) if isinstance(result, int) else ExitCode.OK
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except CandleRocmError as error:
+        click.echo(str(error), err=True)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return ExitCode.OK
+    except Exception:
+        return _bug()
+
+
+def _bug() -> int:
+    """Keep the traceback in a file: it is for us, not for the user."""
+    handle, name = tempfile.mkstemp(prefix="candle-rocm-", suffix=".txt")
+    with os.fdopen(handle, "w") as file:
+        traceback.print_exc(file=file)
+    last = traceback.format_exc().strip().splitlines()[-1]
+    click.echo(f"internal error: {last}\n  = help: this is a bug of candle-rocm; please report {Path(name)}", err=True)
+    return ExitCode.BUG

@@ -1,0 +1,50 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCHEMA_VERSION = 1
+"""Of the JSON that every command prints with `--json`."""
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+phases: Callable[[Any], Any] = click.option(
+    "--phase", "phases", type=click.IntRange(0, 7), multiple=True, help="Only this phase; may be given several times."
+)
+gating: Callable[[Any], Any] = click.option(
+    "--gating",
+    type=click.Choice(["dummy", "cfg"]),
+    default="dummy",
+    show_default=True,
+    help="How branches are switched off without the feature: a dummy backend, or #[cfg].",
+)
+offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Take a release from the cache only.")
+as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+force: Callable[[Any], Any] = click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
+
+
+def progress(line: str) -> None:
+    """A line for a person who waits: on stderr, and only to a terminal."""
+    if sys.stderr.isatty():
+        click.echo(line, err=True)
+
+
+def note(line: str) -> None:
+    """A line that is not the result."""
+    click.echo(line, err=True)
+
+
+def print_json(command: str, content: dict[str, object]) -> None:
+    """The command's JSON document on stdout."""
+    import json
+
+    click.echo(
+        json.dumps({"schema_version": SCHEMA_VERSION, "command": command, **content}, indent=2, ensure_ascii=False)
+    )

@@ -1,0 +1,56 @@
+"""`candle-rocm report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from codegen.cli import options
+
+
+@click.command("report")
+@click.argument("candle")
+@click.option(
+    "--html",
+    "out",
+    required=True,
+    metavar="OUT",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write.",
+)
+@options.phases
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@options.offline
+@options.as_json
+def command(
+    candle: str, *, out: Path, phases: tuple[int, ...], gating: str | None, offline: bool, as_json: bool
+) -> None:
+    """Write a report for reviewers: every site, and the diff of every phase with the rule behind each hunk.
+
+    One HTML file that needs no network. Where sites are unknown it has no diffs, and the exit code is 4.
+    """
+    from codegen.plan.decide import scan_tree
+    from codegen.plan.workspace import open_workspace
+    from codegen.report.findings import findings
+    from codegen.report.html import html_report, write_page
+    from codegen.report.planning import chosen_gating, selected_plan
+    from codegen.report.wording import untried_note
+
+    workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    tree, specs = workspace.tree, workspace.specs
+    if not workspace.tried:
+        options.note(untried_note(tree.release, specs.candle.releases))
+    chosen = chosen_gating(workspace, gating)
+    scan = scan_tree(tree, specs, gating=chosen)
+    error = findings(scan, specs)
+    plan = selected_plan(workspace, phases=phases, gating=chosen, scan=scan) if error is None else None
+    size = write_page(out, html_report(scan, specs, plan, error=error))
+    if as_json:
+        from codegen.report.json_document import document, dumps
+
+        click.echo(dumps(document("report", release=tree.release, tried=workspace.tried, html=str(out), bytes=size)))
+    else:
+        click.echo(out)
+    if error is not None:
+        raise error

@@ -1,0 +1,26 @@
+"""`candle-rocm revert`."""
+
+from __future__ import annotations
+
+import click
+
+from codegen.cli import options
+
+
+@click.command("revert")
+@click.argument("candle")
+@click.option("--phase", type=click.IntRange(0, 7), help="Take back this phase and those above it; all by default.")
+@options.force
+@options.as_json
+def command(candle: str, *, phase: int | None, force: bool, as_json: bool) -> None:
+    """Take phases back from the folder CANDLE, last one first; every byte is as before."""
+    from codegen.plan.apply import revert_phases
+    from codegen.plan.workspace import open_workspace
+
+    workspace = open_workspace(candle, for_writing=True, progress=options.progress)
+    reverted = revert_phases(workspace, down_to=phase, force=force)
+    if as_json:
+        options.print_json("revert", {"candle": workspace.tree.release, "reverted": list(reverted)})
+        return
+    for number in reverted:
+        click.echo(f"phase {number}: taken back")

@@ -1,0 +1,135 @@
+"""`candle-rocm scan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from codegen.cli import options
+
+if TYPE_CHECKING:
+    from codegen.plan.decide import Scan
+    from codegen.plan.workspace import Workspace
+    from codegen.verify.oracle_compare import Comparison
+
+STATES = {"handled": "handled", "not-applied": "not applied", "left-alone": "left alone", "unknown": "unknown"}
+
+
+@click.command("scan")
+@click.argument("candle")
+@click.option("--list", "as_list", is_flag=True, help="One line per site.")
+@click.option("--state", "states", multiple=True, type=click.Choice(list(STATES)), help="Only sites in this state.")
+@click.option("--phase", "phases", multiple=True, type=click.IntRange(0, 7), help="Only sites of this phase.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only sites of this kind, such as match.")
+@click.option("--path", "paths", multiple=True, metavar="GLOB", help="Only sites in these files; ** crosses folders.")
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@click.option("--oracle", is_flag=True, help="Compare with the matches that rustc finds exhaustive (cargo; a minute).")
+@click.option(
+    "--work",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the oracle's scratch copy and cargo's target folder.",
+)
+@options.offline
+@click.option("--json", "output", flag_value="json", help="Print the result as JSON.")
+@click.option("--sarif", "output", flag_value="sarif", help="Print SARIF 2.1.0: undecided sites, and notes.")
+@click.option("--github", "output", flag_value="github", help="Print GitHub annotations for undecided sites.")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    candle: str,
+    as_list: bool,
+    states: tuple[str, ...],
+    phases: tuple[int, ...],
+    kinds: tuple[str, ...],
+    paths: tuple[str, ...],
+    gating: str | None,
+    oracle: bool,
+    work: Path | None,
+    offline: bool,
+    output: str | None,
+) -> None:
+    """List every backend site of CANDLE: handled, not applied yet, left alone (and why), or unknown.
+
+    Nothing is written. Exit 4 if a site is unknown, or if rustc and the scan disagree.
+    """
+    from codegen.errors import ExitCode
+    from codegen.plan.decide import scan_tree
+    from codegen.plan.workspace import open_workspace
+    from codegen.report.findings import findings
+    from codegen.report.planning import chosen_gating
+    from codegen.report.site_filter import SiteFilter
+    from codegen.report.summary import summarise
+    from codegen.report.wording import untried_note
+
+    wanted = SiteFilter.of(states=[STATES[state] for state in states], phases=phases, kinds=kinds, paths=paths)
+    workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    specs = workspace.specs
+    if not workspace.tried:
+        options.note(untried_note(workspace.tree.release, specs.candle.releases))
+    scan = scan_tree(workspace.tree, specs, gating=chosen_gating(workspace, gating))
+    error = findings(scan, specs)
+    compared = _compare(workspace, scan, work) if oracle else None
+    chosen = wanted.select(scan.decisions)
+    match output:
+        case "json":
+            from codegen.report.json_document import dumps
+            from codegen.report.scan_document import scan_document
+            from codegen.verify.oracle_compare import comparison_entry
+
+            problems = error.problems if error is not None else ()
+            judged = comparison_entry(compared) if compared is not None else None
+            summary = summarise(scan, specs.phases)
+            click.echo(dumps(scan_document(scan, specs, summary, decisions=chosen, problems=problems, oracle=judged)))
+        case "sarif":
+            from codegen.report.json_document import dumps
+            from codegen.report.sarif import sarif_log
+
+            click.echo(dumps(sarif_log(scan, chosen, error)))
+        case "github":
+            from codegen.report.annotations import github_annotations
+
+            for line in github_annotations(error) if error is not None else ():
+                click.echo(line)
+        case _:
+            from codegen.report.table import print_scan, print_sites, stdout_console
+
+            console = stdout_console()
+            if as_list or not wanted.selects_all:
+                print_sites(console, chosen)
+            else:
+                print_scan(console, scan, summarise(scan, specs.phases))
+            if compared is not None:
+                click.echo(str(compared))
+    if output == "json" and (error is not None or (compared is not None and not compared.agrees)):
+        context.exit(ExitCode.UNKNOWN_SITE)
+    if error is not None:
+        raise error
+    if compared is not None:
+        from codegen.verify.oracle_compare import refuse_disagreement
+
+        refuse_disagreement(compared)
+
+
+def _compare(workspace: Workspace, scan: Scan, work: Path | None) -> Comparison:
+    """rustc's list of exhaustive matches in the pristine tree against the scan's."""
+    from codegen.candle.cache import default_cache
+    from codegen.verify.cargo import require_programs
+    from codegen.verify.oracle import CRATE, exhaustive_matches
+    from codegen.verify.oracle_compare import compare, compiled_matches, pristine_root
+
+    require_programs(["cargo", "rustc"])
+    folder = work or default_cache() / "verify"
+    tree = workspace.tree
+    found = exhaustive_matches(
+        pristine_root(tree, folder / "pristine"),
+        scratch=folder / "oracle" / tree.release,
+        target_dir=folder / "target",
+        log=folder / "logs" / f"oracle-{tree.release}.log",
+        on_message=options.progress,
+    )
+    features = next((crate.features for crate in tree.crates if crate.name == CRATE), {})
+    known = {release.version: release.exhaustive_matches for release in workspace.specs.candle.releases}
+    return compare(found, compiled_matches(scan.decisions, features), known.get(tree.release))

@@ -1,0 +1,46 @@
+"""`candle-rocm status`."""
+
+from __future__ import annotations
+
+import click
+
+from codegen.cli import options
+
+
+@click.command("status")
+@click.argument("candle")
+@options.as_json
+def command(candle: str, *, as_json: bool) -> None:
+    """What is applied to the folder CANDLE, and which of its files were edited since."""
+    from codegen.plan.workspace import open_workspace
+
+    workspace = open_workspace(candle, progress=options.progress)
+    record = workspace.record
+    edited = record.hand_edited(workspace.root) if record is not None else ()
+    ready = [phase.phase for phase in workspace.specs.phases if phase.applied]
+    if as_json:
+        applied = [{"phase": p.phase, "files": [f.path for f in p.files]} for p in (record.phases if record else ())]
+        gating = record.header.gating if record is not None else None
+        options.print_json(
+            "status",
+            {
+                "candle": workspace.tree.release,
+                "tried": workspace.tried,
+                "gating": gating,
+                "applied": applied,
+                "ready": [number for number in ready if number not in workspace.applied],
+                "hand_edited": list(edited),
+            },
+        )
+        return
+    click.echo(f"Candle {workspace.tree.release}" + ("" if workspace.tried else " (not tried by this version)"))
+    if record is None:
+        click.echo("nothing is applied")
+        return
+    names = {phase.phase: phase.name for phase in workspace.specs.phases}
+    for phase in record.phases:
+        click.echo(
+            f"phase {phase.phase} {names[phase.phase]}: {len(phase.files)} files ({record.header.gating} gating)"
+        )
+    for path in edited:
+        click.echo(f"edited by hand: {path}")

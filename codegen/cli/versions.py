@@ -1,0 +1,42 @@
+"""`candle-rocm versions`."""
+
+from __future__ import annotations
+
+import click
+
+SCHEMA_VERSION = 1
+
+
+@click.command("versions")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(*, as_json: bool) -> None:
+    """List the Candle releases that are tried, and those in the cache.
+
+    Any other release is tried too when it is asked for: what no rule knows is then reported.
+    """
+    from codegen.candle.fetch import cached_releases
+    from codegen.candle.release import newest_first
+
+    tried, cached = known_releases(), cached_releases()
+    rows = [
+        {"version": version, "tried": version in tried, "cached": version in cached}
+        for version in newest_first((*tried, *cached))
+    ]
+    if as_json:
+        import json
+
+        content = {"schema_version": SCHEMA_VERSION, "command": "versions", "releases": rows}
+        click.echo(json.dumps(content, indent=2))
+        return
+    width = max((len(str(row["version"])) for row in rows), default=0)
+    for row in rows:
+        notes = ("tried" if row["tried"] else "untried", "cached" if row["cached"] else "")
+        click.echo(f"{row['version']:<{width}}  {notes[0]:<7}  {notes[1]}".rstrip())
+
+
+def known_releases() -> tuple[str, ...]:
+    """The releases that `specs/candle.yaml` says all oracles were run on."""
+    from codegen.candle.cache import default_cache
+    from codegen.spec.loader import load_specs
+
+    return tuple(release.version for release in load_specs(cache=default_cache() / "specs").candle.releases)

@@ -1,0 +1,41 @@
+"""Scan and plan of a workspace, from the cache where nothing has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.candle.cache import default_cache
+from codegen.plan import cache
+from codegen.plan.build import phase_specs, plan_tree
+from codegen.plan.decide import scan_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codegen.plan.decide import Decision
+    from codegen.plan.model import Plan
+    from codegen.plan.workspace import Workspace
+    from codegen.spec.model import Gating
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Every site decided, and the plan that follows from it."""
+
+    plan: Plan
+    decisions: tuple[Decision, ...]
+
+
+def analyse(workspace: Workspace, *, phases: Sequence[int] = (), gating: Gating, fresh: bool = False) -> Analysis:
+    """The analysis of a workspace. Raises as `plan_tree`; `fresh` ignores what an earlier run kept."""
+    wanted = [spec.phase for spec in phase_specs(workspace.specs, phases)]
+    folder = default_cache() / "plans"
+    key = cache.fingerprint(workspace.tree, phases=wanted, gating=gating.value)
+    kept = None if fresh else cache.recall(folder, key, workspace.tree)
+    if kept is not None:
+        return Analysis(*kept)
+    scan = scan_tree(workspace.tree, workspace.specs, gating=gating)
+    plan = plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, scan=scan)
+    cache.remember(folder, key, plan, scan.decisions)
+    return Analysis(plan, scan.decisions)

@@ -1,0 +1,303 @@
+"""A YAML file as a tree in which every key and value knows its line and column.
+
+The subset of YAML that specs use: one document of mappings, lists and scalars. Anchors, aliases, tags and keys that
+are not text are refused with their position; scalars follow the core schema of YAML 1.2 (section 10.3 of
+https://yaml.org/spec/1.2.2/), so `on`, `no` and dates are text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from codegen.errors import Location, Problem
+from codegen.spec.wording import described, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_DEPTH = 32
+"""Mappings and lists inside one another; a phase spec needs 6."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """A position in the file; both numbers count from 1, `column` in characters."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """A text, number, boolean or null."""
+
+    value: str | int | float | bool | None
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """A list, in block or flow style."""
+
+    items: tuple[Node, ...]
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One `key: value` of a mapping; `mark` is the key's position."""
+
+    key: str
+    mark: Mark
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class MappingNode:
+    """A mapping, its keys unique and in the file's order.
+
+    The getters forgive wrong types; `validation` reports those.
+    """
+
+    entries: tuple[Entry, ...]
+    mark: Mark
+
+    def entry(self, key: str) -> Entry | None:
+        """The entry with this key."""
+        return next((entry for entry in self.entries if entry.key == key), None)
+
+    def get(self, key: str) -> Node | None:
+        """The value of this key."""
+        entry = self.entry(key)
+        return entry.value if entry else None
+
+    def text(self, key: str) -> str | None:
+        """The value of this key if it is text."""
+        node = self.get(key)
+        return node.value if isinstance(node, ScalarNode) and isinstance(node.value, str) else None
+
+    def integer(self, key: str) -> int | None:
+        """The value of this key if it is a whole number."""
+        node = self.get(key)
+        return node.value if isinstance(node, ScalarNode) and type(node.value) is int else None
+
+    def scalars(self, key: str) -> tuple[ScalarNode, ...]:
+        """The value of this key where both a scalar and a list of scalars are allowed."""
+        node = self.get(key)
+        nodes = node.items if isinstance(node, ListNode) else (node,)
+        return tuple(node for node in nodes if isinstance(node, ScalarNode))
+
+    def mappings(self, key: str) -> tuple[MappingNode, ...]:
+        """The mappings in the list under this key."""
+        node = self.get(key)
+        return tuple(n for n in node.items if isinstance(n, MappingNode)) if isinstance(node, ListNode) else ()
+
+
+Node: TypeAlias = ScalarNode | ListNode | MappingNode
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed spec file; `root` is None when the file is not YAML (`problems` then says where and why)."""
+
+    file: str
+    """Relative to the repository, with forward slashes."""
+    text: str
+    root: Node | None
+    problems: tuple[Problem, ...] = ()
+
+    def problem(self, message: str, mark: Mark) -> Problem:
+        """A finding at a position of this file."""
+        return Problem(message, Location.in_text(self.file, self.text, mark.line, mark.column))
+
+    @property
+    def mapping(self) -> MappingNode:
+        """The root, or an empty mapping when the file holds something else."""
+        return self.root if isinstance(self.root, MappingNode) else MappingNode((), Mark(1, 1))
+
+
+def read_document(file: str, content: bytes) -> Document:
+    """Parses any bytes; what is wrong with them is in the document's `problems`, never an exception."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        text = content.decode("utf-8", errors="replace")
+        before = error.object[: error.start].decode("utf-8-sig", errors="replace")
+        document = Document(file, text, None)
+        message = f"not UTF-8 text: byte 0x{error.object[error.start]:02x}"
+        return _broken(document, message, _mark_after(before))
+    document = Document(file, text, None)
+    if stray := _STRAY.search(text):
+        message = f"the character U+{ord(stray[0]):04X} has no place in a spec"
+        return _broken(document, message, _mark_after(text[: stray.start()]))
+    composer = _Composer(document)
+    try:
+        root = composer.compose()
+    except _NotYaml as error:
+        return _broken(document, f"not valid YAML: {error.message}", error.mark)
+    if root is None and not composer.problems:
+        return _broken(document, "the file is empty", Mark(1, 1))
+    return Document(file, text, root, tuple(composer.problems))
+
+
+# All but the printable characters of YAML 1.2 (section 5.1). Also refused: the marks U+0085, U+2028, U+2029, which
+# only some programs take for line breaks, and U+FEFF, which is invisible; both would make columns and lines ambiguous.
+_STRAY = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS = {
+    word: value for name, value in (("true", True), ("false", False)) for word in (name, name.title(), name.upper())
+}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}|0o[0-7]{1,20}|0x[0-9a-fA-F]{1,15}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+def _plain_value(text: str) -> str | int | float | bool | None:
+    """What an unquoted scalar means in the core schema."""
+    if text in _NULL:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(re.sub(r"\.(?=[a-zA-Z])", "", text))
+    return text
+
+
+def _mark_after(text: str) -> Mark:
+    """The position of the character that follows `text`."""
+    lines = (text + "|").splitlines()
+    return Mark(len(lines), len(lines[-1]))
+
+
+def _broken(document: Document, message: str, mark: Mark) -> Document:
+    return Document(document.file, document.text, None, (document.problem(message, mark),))
+
+
+class _NotYaml(Exception):
+    """The text cannot be read on from here."""
+
+    def __init__(self, message: str, mark: Mark) -> None:
+        self.message = message
+        self.mark = mark
+        super().__init__(message)
+
+
+class _Composer:
+    """Builds the node tree from ruamel's parse events and collects what specs do not allow."""
+
+    def __init__(self, document: Document) -> None:
+        from ruamel.yaml import YAML
+
+        self.problems: list[Problem] = []
+        self._document = document
+        # The pure parser: its marks count characters, and its results do not depend on a C extension being there.
+        self._events: Iterator[Any] = YAML(typ="safe", pure=True).parse(document.text)
+        self._last = Mark(1, 1)
+
+    def compose(self) -> Node | None:
+        """The tree of the first document; None if there is no document."""
+        from ruamel.yaml import events
+
+        self._next()  # start of the stream
+        if not isinstance(self._next(), events.DocumentStartEvent):
+            return None
+        root = self._node(self._next(), depth=1)
+        self._next()  # end of the document
+        following = self._next()
+        if isinstance(following, events.DocumentStartEvent):
+            self._refuse("a second document; a spec file holds one", _start(following))
+        return root
+
+    def _next(self) -> Any:
+        from ruamel.yaml.error import MarkedYAMLError
+
+        try:
+            event = next(self._events)
+        except MarkedYAMLError as error:
+            at = error.problem_mark or error.context_mark
+            mark = Mark(at.line + 1, at.column + 1) if at else self._last
+            raise _NotYaml(self._reason(error, mark), mark) from error
+        except Exception as error:  # ruamel's scanner lets others through, such as OverflowError for "\UFFFFFFFF"
+            raise _NotYaml(f"{error} (after this place)", self._last) from error
+        self._last = _start(event)
+        return event
+
+    def _reason(self, error: Any, mark: Mark) -> str:
+        parts = [" ".join(str(part).split()) for part in (error.context, error.problem) if part]
+        reason = (
+            ", ".join(parts).replace("'\\x00'", "the end of the file").replace("'<stream end>'", "the end of the file")
+        )
+        lines = self._document.text.splitlines()
+        indent = re.match(r"\s*", lines[mark.line - 1]) if mark.line <= len(lines) else None
+        return reason + ("; indent with spaces, not tabs" if indent and "\t" in indent[0] else "")
+
+    def _refuse(self, message: str, mark: Mark) -> None:
+        self.problems.append(self._document.problem(message, mark))
+
+    def _node(self, event: Any, depth: int) -> Node:
+        """The node that begins with `event`."""
+        from ruamel.yaml import events
+
+        mark = _start(event)
+        if depth > MAX_DEPTH:
+            raise _NotYaml(f"more than {MAX_DEPTH} mappings and lists inside one another", mark)
+        if event.anchor is not None:
+            alias = isinstance(event, events.AliasEvent)
+            name = f"*{event.anchor}" if alias else f"&{event.anchor}"
+            self._refuse(f"anchors and aliases have no place in a spec ({quoted(name)}); write the value out", mark)
+            if alias:
+                return ScalarNode(name, mark)
+        if event.ctag is not None:
+            self._refuse(f"tags have no place in a spec ({quoted(str(event.ctag))})", mark)
+        if isinstance(event, events.MappingStartEvent):
+            return MappingNode(tuple(self._entries(depth)), mark)
+        if isinstance(event, events.SequenceStartEvent):
+            return ListNode(tuple(self._items(depth)), mark)
+        return self._scalar(event, mark)
+
+    def _scalar(self, event: Any, mark: Mark) -> ScalarNode:
+        if any("\ud800" <= c <= "\udfff" for c in event.value):
+            self._refuse("half of a surrogate pair is not a character", mark)
+            return ScalarNode("", mark)
+        plain = not event.style and event.ctag is None
+        return ScalarNode(_plain_value(event.value) if plain else event.value, mark)
+
+    def _items(self, depth: int) -> Iterator[Node]:
+        from ruamel.yaml import events
+
+        while not isinstance(event := self._next(), events.SequenceEndEvent):
+            yield self._node(event, depth + 1)
+
+    def _entries(self, depth: int) -> Iterator[Entry]:
+        from ruamel.yaml import events
+
+        seen: dict[str, Mark] = {}
+        while not isinstance(event := self._next(), events.MappingEndEvent):
+            mark = _start(event)
+            key = self._key(event, self._node(event, depth + 1))
+            value_event = self._next()
+            value = self._node(value_event, depth + 1)
+            if isinstance(value, ScalarNode) and value_event.start_mark.index == value_event.end_mark.index:
+                value = ScalarNode(value.value, mark)  # nothing after the colon: ruamel points at the next token
+            if key in seen:
+                self._refuse(f"the key {quoted(key)} is already on line {seen[key].line}", mark)
+            elif key is not None:
+                seen[key] = mark
+                yield Entry(key, mark, value)
+
+    def _key(self, event: Any, node: Node) -> str | None:
+        """The key as text; None when it is a mapping or a list."""
+        if not isinstance(node, ScalarNode):
+            self._refuse(f"a key is text, not a {'list' if isinstance(node, ListNode) else 'mapping'}", node.mark)
+            return None
+        if isinstance(node.value, str):
+            return node.value
+        self._refuse(f"a key is text, not {described(node.value)}; quote it", node.mark)
+        return str(event.value)
+
+
+def _start(event: Any) -> Mark:
+    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)

@@ -1,0 +1,21 @@
+"""Declaring a module that Candle does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codegen.syntax.verbs import CannotMirror, TextEdit, insert_module
+
+if TYPE_CHECKING:
+    from codegen.syntax.source import Source
+
+
+def declare_module(source: Source, declaration: str) -> TextEdit:
+    """Insert `declaration` (attributes and `mod name;`) where rustfmt would sort it among the file's modules.
+
+    Raises `CannotMirror` for a file that declares no module in a file of its own.
+    """
+    for node in source.root.children:
+        if node.type == "mod_item" and node.child_by_field_name("body") is None:
+            return insert_module(source, node, declaration)
+    raise CannotMirror("the file declares no modules to stand beside")

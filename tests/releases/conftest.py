@@ -1,0 +1,32 @@
+"""Real Candle releases, patched and built: minutes per release, and the crate registry is needed once.
+
+RELEASES="0.9.1 0.11.1" in the environment narrows the run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from codegen.spec.loader import load_specs
+
+
+def releases() -> list[str]:
+    """The releases of specs/candle.yaml, or those that RELEASES names."""
+    named = os.environ.get("RELEASES", "").split()
+    return named or [release.version for release in load_specs().candle.releases]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "release" in metafunc.fixturenames:
+        metafunc.parametrize("release", releases(), scope="module")
+
+
+@pytest.fixture(scope="session")
+def work() -> Path:
+    """Scratch trees, logs and cargo's target folder, kept between runs."""
+    folder = Path(os.environ.get("CANDLE_ROCM_WORK", Path(__file__).parents[2] / "build" / "verify"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

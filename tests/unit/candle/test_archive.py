@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+from loopback_registry import crate_archive
+
+from codegen.candle import archive as archive_module
+from codegen.candle.archive import unpack
+from codegen.errors import ExitCode, InputOutputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def archive_of(*members: tuple[str, bytes]) -> bytes:
+    """An archive of (name, type) members without content."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as archive:
+        for name, kind in members:
+            info = tarfile.TarInfo(name)
+            info.type = kind
+            info.linkname = "x-1.0.0/other"
+            archive.addfile(info)
+    return gzip.compress(raw.getvalue(), mtime=0)
+
+
+def test_files_and_folders_are_written(tmp_path: Path) -> None:
+    content = crate_archive("x", "1.0.0", {"a.txt": "a\r\n", "d/e/run.sh": "#!\n"}, executable=["d/e/run.sh"])
+    unpack(content, "x", "1.0.0", tmp_path / "x")
+    assert (tmp_path / "x" / "a.txt").read_bytes() == b"a\r\n"
+    assert (tmp_path / "x" / "d" / "e" / "run.sh").stat().st_mode & 0o777 == 0o755
+    unpack(archive_of(("x-1.0.0", tarfile.DIRTYPE), ("x-1.0.0/d", tarfile.DIRTYPE)), "x", "1.0.0", tmp_path / "y")
+    assert [path.name for path in (tmp_path / "y").iterdir()] == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("x-1.0.0/../../evil", tarfile.REGTYPE),
+        ("/evil", tarfile.REGTYPE),
+        ("evil", tarfile.REGTYPE),
+        ("x-1.0.0", tarfile.REGTYPE),
+        ("y-1.0.0/evil", tarfile.REGTYPE),
+        ("x-1.0.0/a\\..\\evil", tarfile.REGTYPE),
+        ("x-1.0.0/evil", tarfile.SYMTYPE),
+        ("x-1.0.0/evil", tarfile.LNKTYPE),
+        ("x-1.0.0/evil", tarfile.FIFOTYPE),
+        ("x-1.0.0/evil", tarfile.CHRTYPE),
+    ],
+)
+def test_what_could_write_elsewhere_is_refused(tmp_path: Path, name: str, kind: bytes) -> None:
+    inner = tmp_path / "in" / "x"
+    inner.parent.mkdir()
+    with pytest.raises(InputOutputError) as caught:
+        unpack(archive_of((name, kind)), "x", "1.0.0", inner)
+    assert str(caught.value) == (
+        f"input/output error: x-1.0.0.crate: `{name}` is not a plain file of a sensible size inside `x-1.0.0/`\n"
+        "  = help: delete the file from the cache and fetch the release again"
+    )
+    assert caught.value.exit_code == ExitCode.IO
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "MAX_UNPACKED_BYTES", 10)
+    with pytest.raises(InputOutputError, match=r"`x-1\.0\.0/b` is not a plain file of a sensible size"):
+        unpack(crate_archive("x", "1.0.0", {"a": "12345", "b": "123456"}), "x", "1.0.0", tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no gzip", gzip.compress(b"no tar" * 200), gzip.compress(b"cut off")[:-4]],
+    ids=["empty", "not gzip", "not tar", "cut off"],
+)
+def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputOutputError, match=r"x-1\.0\.0\.crate: not a \.crate file: "):
+        unpack(content, "x", "1.0.0", tmp_path / "x")
