@@ -1,0 +1,1 @@
+"""Templates and the typed models they are rendered from."""
