@@ -1,0 +1,150 @@
+"""What `verify` and `doctor` found, as JSON documents and as terminal tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codegen.verify.environment import State
+from codegen.verify.run import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from codegen.verify.environment import Check
+    from codegen.verify.provenance import TracedDiagnostic
+    from codegen.verify.run import StepResult
+
+SCHEMA_VERSION = 1
+WIDTH_OF_A_FILE = 250
+COLOURS = {
+    Verdict.PASSED: "green",
+    Verdict.FAILED: "bold red",
+    Verdict.SKIPPED: "yellow",
+    State.OK: "green",
+    State.MISSING: "yellow",
+    State.UNUSUAL: "yellow",
+    State.UNSET: "dim",
+    State.NOT_CHECKED: "dim",
+}
+
+
+def verification_document(
+    results: Sequence[StepResult], checks: Sequence[Check], **about: str | int | bool | None
+) -> dict[str, Any]:
+    """The JSON document of `verify`; `about` says what was verified, and where."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": "verify",
+        **about,
+        "passed": all(result.verdict is not Verdict.FAILED for result in results),
+        "checks": [_check(check) for check in checks],
+        "steps": [_step(result) for result in results],
+    }
+
+
+def doctor_document(checks: Sequence[Check]) -> dict[str, Any]:
+    """The JSON document of `doctor`."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": "doctor",
+        "ready": not any(check.blocks for check in checks),
+        "checks": [_check(check) for check in checks],
+    }
+
+
+def steps_table(results: Iterable[StepResult]) -> Table:
+    """One row per step: verdict, time, and one line of detail."""
+    table = _table("step", "verdict", "time", "detail")
+    for result in results:
+        seconds = f"{result.seconds:.1f} s" if result.verdict is not Verdict.SKIPPED else ""
+        detail = result.detail.removeprefix(f"{Verdict.SKIPPED}: ")
+        detail = detail if result.ran_on is None else f"{result.ran_on}: {detail}"
+        table.add_row(_plain(result.step.title), _coloured(result.verdict, result.verdict), seconds, _plain(detail))
+    return table
+
+
+def checks_table(checks: Iterable[Check]) -> Table:
+    """One row per check; what to do stands below what was found."""
+    table = _table("check", "state", "found")
+    for check in checks:
+        found = f"{check.found}\n-> {check.remedy}" if check.remedy else check.found
+        colour: State | Verdict = Verdict.FAILED if check.blocks else check.state
+        table.add_row(_plain(check.title), _coloured(check.verdict, colour), _plain(found))
+    return table
+
+
+def stdout_console() -> Console:
+    """A console for tables; where stdout is not a terminal, wide enough that no text is folded."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH_OF_A_FILE)
+
+
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold", justify="right" if column == "time" else "left")
+    return table
+
+
+def _plain(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(text)
+
+
+def _coloured(text: str, state: State | Verdict) -> Any:
+    from rich.text import Text
+
+    return Text(text, style=COLOURS[state])
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {
+        "id": check.id,
+        "title": check.title,
+        "need": str(check.need),
+        "state": str(check.state),
+        "verdict": check.verdict,
+        "found": check.found,
+        "remedy": check.remedy,
+    }
+
+
+def _step(result: StepResult) -> dict[str, Any]:
+    return {
+        "id": result.step.id,
+        "title": result.step.title,
+        "command": " ".join(("cargo", *result.step.arguments())),
+        "verdict": str(result.verdict),
+        "detail": result.detail,
+        "ran_on": result.ran_on,
+        "seconds": round(result.seconds, 1),
+        "log": str(result.log) if result.log else None,
+        "findings": [_finding(finding) for finding in result.findings],
+    }
+
+
+def _finding(finding: TracedDiagnostic) -> dict[str, Any]:
+    diagnostic, origin = finding.diagnostic, finding.origin
+    span = diagnostic.span
+    return {
+        "level": diagnostic.level,
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "file": span.file if span else None,
+        "line": span.first_line if span else None,
+        "column": span.first_column if span else None,
+        "rule": origin.rule if origin else None,
+        "spec": origin.spec if origin else None,
+        "template": origin.template if origin else None,
+        "phase": origin.phase if origin else None,
+        "in_generated_text": finding.in_generated_text,
+    }

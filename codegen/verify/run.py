@@ -1,0 +1,198 @@
+"""Carries out verification steps on a subject, one after another, and judges each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from codegen.errors import Problem, VerificationFailed
+from codegen.verify.cargo import CargoRun, cargo_environment, run_cargo
+from codegen.verify.cuda_oracle import ENVIRONMENT as CUDA_ENVIRONMENT
+from codegen.verify.cuda_oracle import stub_overlay
+from codegen.verify.provenance import TracedDiagnostic, trace, trace_all
+from codegen.verify.scratch import ScratchTree, member_crates
+from codegen.verify.steps import Judge, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from codegen.verify.diagnostics import Diagnostic
+    from codegen.verify.subject import Subject
+    from codegen.verify.target import Device
+
+STEP_TIMEOUT = 3600.0
+COMPLAINT_LINES = 12
+FINDINGS_SHOWN = 20
+
+
+class Verdict(StrEnum):
+    """What came of a step."""
+
+    PASSED = "passed"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """A step and what came of it."""
+
+    step: Step
+    verdict: Verdict
+    detail: str
+    """Warnings, tests, or why it failed or was skipped (`SKIPPED: no AMD GPU ...`)."""
+    seconds: float = 0.0
+    ran_on: str | None = None
+    """`ROCm` for a step that ran on an AMD GPU; None for a step that needs no device."""
+    findings: tuple[TracedDiagnostic, ...] = ()
+    """The errors, new warnings or lints that made it fail, each traced to its rule."""
+    log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where the steps are run: the scratch tree, the logs, cargo's settings and the device."""
+
+    scratch: ScratchTree
+    logs: Path
+    device: Device
+    which: Callable[[str], str | None]
+    cargo: Callable[..., CargoRun] = run_cargo
+    timeout: float | None = STEP_TIMEOUT
+    on_message: Callable[[str], None] = lambda _line: None
+
+    def build(self, subject: Subject, step: Step, *, baseline: bool = False) -> CargoRun:
+        """Run the step's cargo command on the patched tree, or its counterpart on the unpatched one."""
+        overlay: Mapping[str, bytes | None] = subject.pristine if baseline else subject.patched
+        if step.cuda_stub:
+            overlay = {**overlay, **stub_overlay(subject.root)}
+        self.scratch.sync(subject.root, overlay)
+        return self.cargo(
+            self.scratch.root,
+            step.arguments(baseline=baseline),
+            log=self.logs / f"{step.id}{'-unpatched' if baseline else ''}.log",
+            environment=cargo_environment(
+                self.scratch.target_dir, PYO3_NO_PYTHON="1", **(CUDA_ENVIRONMENT if step.cuda_stub else {})
+            ),
+            on_message=self.on_message,
+            timeout=self.timeout,
+        )
+
+
+def run_step(step: Step, subject: Subject, bench: Bench) -> StepResult:
+    """Carry out one step, or say why it cannot be."""
+    obstacle = _obstacle(step, subject, bench)
+    if obstacle is not None:
+        return StepResult(step, Verdict.SKIPPED, f"{Verdict.SKIPPED}: {obstacle}")
+    run = bench.build(subject, step)
+    result = _judge(step, subject, bench, run)
+    return replace(result, seconds=run.seconds, log=run.log, ran_on=bench.device.label if step.device else None)
+
+
+def run_steps(
+    steps: Iterable[Step],
+    subject: Subject,
+    bench: Bench,
+    *,
+    on_start: Callable[[Step], None] = lambda _step: None,
+) -> tuple[StepResult, ...]:
+    """Carry out the steps in order; a failed one does not stop the others."""
+    results = []
+    with bench.scratch.exclusive(bench.on_message):
+        for step in steps:
+            on_start(step)
+            results.append(run_step(step, subject, bench))
+    return tuple(results)
+
+
+def refuse_failures(results: Iterable[StepResult], logs: Path) -> None:
+    """Raise VerificationFailed with every failed step and its findings, each traced to its rule; else nothing."""
+    problems = []
+    for result in results:
+        if result.verdict is Verdict.FAILED:
+            problems.append(Problem(f"{result.step.title}: {result.detail}"))
+            problems += [Problem(str(finding)) for finding in result.findings[:FINDINGS_SHOWN]]
+            more = len(result.findings) - FINDINGS_SHOWN
+            problems += [Problem(f"... and {more} more")] if more > 0 else []
+    if problems:
+        raise VerificationFailed(problems, remedy=f"the whole output is in {logs}; change the rule or template named")
+
+
+def _obstacle(step: Step, subject: Subject, bench: Bench) -> str | None:
+    members = member_crates(subject.root)
+    absent = [crate for crate in step.crates if crate not in members]
+    if absent:
+        return f"{', '.join(absent)} is not in this tree"
+    if step.device and bench.device.absence is not None:
+        return bench.device.absence
+    missing = [program for program in step.programs if bench.which(program) is None]
+    return f"{', '.join(missing)} not found on PATH" if missing else None
+
+
+def _judge(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepResult:
+    if run.timed_out:
+        return StepResult(step, Verdict.FAILED, f"ended after {bench.timeout:.0f} s")
+    if not run.ok:
+        return _failure(step, subject, bench, run)
+    if step.judge is Judge.BUILDS:
+        return _judge_warnings(step, subject, bench, run)
+    if step.judge is Judge.LINT:
+        return _judge_lints(step, subject, run)
+    if step.judge is Judge.TESTS:
+        if run.tally.passed + run.tally.failed == 0:
+            return StepResult(step, Verdict.FAILED, "no test ran")
+        return StepResult(step, Verdict.PASSED, str(run.tally))
+    return StepResult(step, Verdict.PASSED, "exit code 0")
+
+
+def _failure(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepResult:
+    findings = trace_all(run.errors, subject.regions)
+    if run.errors:
+        detail = _counted(len(run.errors), "error")
+    elif run.failed_tests:
+        detail = f"{run.tally}: {', '.join(run.failed_tests[:5])}" + (", ..." if len(run.failed_tests) > 5 else "")
+    else:
+        detail = "\n".join(run.complaint.splitlines()[:COMPLAINT_LINES]) or f"cargo ended with {run.returncode}"
+    ours = any(finding.in_generated_text for finding in findings)
+    unpatched_fails = step.judge is Judge.BUILDS and not ours and not bench.build(subject, step, baseline=True).ok
+    return StepResult(
+        step,
+        Verdict.FAILED,
+        detail + ("; the unpatched tree fails as well" if unpatched_fails else ""),
+        findings=findings,
+    )
+
+
+def _judge_warnings(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepResult:
+    """A warning is new when the unpatched tree has none of the same code and message in the same file."""
+    if not run.warnings:
+        return StepResult(step, Verdict.PASSED, "no warnings")
+    baseline = bench.build(subject, step, baseline=True)
+    if not baseline.ok:
+        return StepResult(step, Verdict.FAILED, "the unpatched tree does not build, so its warnings are unknown")
+    known = {warning_key(one) for one in baseline.warnings}
+    new = [one for one in run.warnings if warning_key(one) not in known]
+    if new:
+        detail = f"{_counted(len(new), 'warning')} that the unpatched tree does not have"
+        return StepResult(step, Verdict.FAILED, detail, findings=trace_all(new, subject.regions))
+    return StepResult(step, Verdict.PASSED, f"{_counted(len(run.warnings), 'warning')}, all Candle's own")
+
+
+def _judge_lints(step: Step, subject: Subject, run: CargoRun) -> StepResult:
+    ours = tuple(traced for one in run.warnings if (traced := trace(one, subject.regions)).in_generated_text)
+    if ours:
+        return StepResult(step, Verdict.FAILED, f"{_counted(len(ours), 'lint')} in generated lines", findings=ours)
+    others = len(run.warnings)
+    detail = f"generated lines clean; {_counted(others, 'lint')} in Candle's own" if others else "clean"
+    return StepResult(step, Verdict.PASSED, detail)
+
+
+def warning_key(diagnostic: Diagnostic) -> tuple[str | None, str, str]:
+    """What makes two warnings the same although lines moved: code, message and file."""
+    return diagnostic.code, diagnostic.message, diagnostic.span.file if diagnostic.span else ""
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

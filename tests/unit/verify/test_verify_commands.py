@@ -1,0 +1,214 @@
+"""`verify` and `doctor` from the command line: tables, JSON, exit codes."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import fake_cargo
+import pytest
+from click.testing import CliRunner
+from fake_cargo import message, relayed, span
+
+from codegen.cli import doctor, verify
+from codegen.errors import ToolchainMissing, VerificationFailed
+from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+TOOLS = ("cargo", "rustc", "rustfmt", "cargo-clippy", "git")
+ORIGIN = Origin("setup.feature", "specs/phases/0-setup.yaml:17", 0)
+CHANGE = FileChange("candle-core/src/lib.rs", b"old\n", b"old\nnew\n", (Region(2, 2, ORIGIN),))
+PLAN = Plan("1.2.3", "dummy", (PhaseChanges(0, "setup", "The feature.", (CHANGE,)),))
+NO_GPU = "SKIPPED: no AMD GPU and no emulated HIP device in this version"
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with the tools and nothing else; each prints its name and the version 1.0."""
+    folder = tmp_path / "bin"
+    for name in TOOLS:
+        fake_cargo.install(folder, name, f"print({name!r}, '1.0')")
+    monkeypatch.setenv("PATH", str(folder))
+    for variable in ("ROCM_PATH", "SKIP_BINDGEN", "HSA_OVERRIDE_GFX_VERSION"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("codegen.verify.target.gpu_architectures", lambda _machine: ())
+    monkeypatch.setattr("codegen.verify.target.amd_gpu_present", lambda _machine: False)
+    return folder
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs `verify` on a small tree with a plan of phase 0."""
+    root = tmp_path / "candle"
+    crates = ("candle-core", "candle-nn", "candle-transformers")
+    files = {f"{crate}/Cargo.toml": f'[package]\nname = "{crate}"\n' for crate in crates}
+    files["Cargo.toml"] = f"[workspace]\nmembers = {list(crates)}\n"
+    files["candle-core/src/lib.rs"] = "old\n"
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(verify, "_planned", lambda *_arguments, **_more: (root, PLAN))
+
+    def run(*arguments: str) -> Result:
+        command = ["candle", "--work", str(tmp_path / "work"), *arguments]
+        return CliRunner().invoke(verify.command, command, prog_name="verify")
+
+    return run
+
+
+def cargo_says(programs: Path, *stdout: str, code: int = 0) -> None:
+    fake_cargo.install(programs, "cargo", fake_cargo.printing(list(stdout), [], code))
+
+
+def cargo_error() -> str:
+    found: str = relayed(message("cannot find `x`", span("candle-core/src/lib.rs", 2), code="E0425"))
+    return found
+
+
+def test_phase_0_passes_without_rocm_and_says_what_was_not_run(invoke: Callable[..., Result]) -> None:
+    result = invoke("--phase", "0")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("Candle 1.2.3, phases up to 0, gating dummy; tree unpatched\n")
+    assert "missing (optional without a GPU)" in result.stdout
+    assert "check, rocm off" in result.stdout
+    assert "passed" in result.stdout
+    assert result.stdout.endswith(f"smoke: {NO_GPU}\n")
+    assert result.stderr == ""
+
+
+def test_a_tree_with_more_phases_applied_is_planned_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--phase 0` on a tree with phases 0 and 1: what lies there is what the plan of both leaves."""
+    asked: list[list[int]] = []
+    phases = [SimpleNamespace(phase=number, applied=number < 2) for number in range(4)]
+    workspace = SimpleNamespace(
+        root=tmp_path,
+        tree=None,
+        applied=(0, 1),
+        record=SimpleNamespace(header=SimpleNamespace(gating="cfg")),
+        specs=SimpleNamespace(phases=phases),
+    )
+
+    def plan(_tree: object, _specs: object, *, phases: list[int], gating: str) -> Plan:
+        asked.append(phases)
+        assert gating == "cfg"
+        return PLAN
+
+    monkeypatch.setattr("codegen.plan.workspace.open_workspace", lambda *_arguments, **_more: workspace)
+    monkeypatch.setattr("codegen.plan.build.plan_tree", plan)
+    for phase in (0, None):
+        verify._planned("candle", phase=phase, gating=None, offline=True)
+    workspace.applied = ()
+    verify._planned("candle", phase=0, gating=None, offline=True)
+    assert asked == [[0, 1], [0, 1], [0]]
+
+
+def test_rocm_checks_are_for_phase_0_only(invoke: Callable[..., Result]) -> None:
+    assert "hipcc" not in invoke("--only", "check-off").stdout
+
+
+def test_json_is_alone_on_stdout_and_versioned(invoke: Callable[..., Result]) -> None:
+    result = invoke("--phase", "0", "--json")
+    document = json.loads(result.stdout)
+    assert document["schema_version"] == 1
+    assert (document["release"], document["phase"], document["tree"]) == ("1.2.3", 0, "unpatched")
+    assert document["passed"] is True
+    assert document["device"] is None
+    verdicts = {step["id"]: (step["verdict"], step["detail"]) for step in document["steps"]}
+    assert verdicts["check-on"] == ("passed", "no warnings")
+    assert verdicts["smoke"] == ("SKIPPED", NO_GPU)
+    assert {check["id"] for check in document["checks"]} >= {"rocm-path", "hipcc", "libclang", "kfd"}
+
+
+def test_a_failed_step_is_exit_8_with_the_rule(invoke: Callable[..., Result], programs: Path) -> None:
+    cargo_says(programs, cargo_error(), code=101)
+    result = invoke("--phase", "0")
+    assert isinstance(result.exception, VerificationFailed)
+    text = str(result.exception)
+    assert "check, rocm off: 1 error\n" in text
+    assert "error[E0425]: cannot find `x`\n  --> candle-core/src/lib.rs:2:1\n" in text
+    assert "made by rule setup.feature (specs/phases/0-setup.yaml:17), mirrored from CUDA" in text
+    assert "FAILED" in result.stdout
+
+
+def test_a_failed_step_in_json_is_exit_8_too(invoke: Callable[..., Result], programs: Path) -> None:
+    cargo_says(programs, cargo_error(), code=101)
+    result = invoke("--phase", "0", "--json")
+    assert result.exit_code == 8
+    document: dict[str, Any] = json.loads(result.stdout)
+    assert document["passed"] is False
+    (finding,) = document["steps"][0]["findings"]
+    assert finding == {
+        "level": "error",
+        "code": "E0425",
+        "message": "cannot find `x`",
+        "file": "candle-core/src/lib.rs",
+        "line": 2,
+        "column": 1,
+        "rule": "setup.feature",
+        "spec": "specs/phases/0-setup.yaml:17",
+        "template": None,
+        "phase": 0,
+        "in_generated_text": True,
+    }
+
+
+def test_the_tree_on_disk_is_left_alone(invoke: Callable[..., Result], tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in (tmp_path / "candle").rglob("*") if path.is_file()}
+    invoke("--phase", "0")
+    assert {path: path.read_bytes() for path in (tmp_path / "candle").rglob("*") if path.is_file()} == before
+    assert (tmp_path / "work/trees/1.2.3/candle-core/src/lib.rs").read_bytes() == CHANGE.after
+    assert (tmp_path / "work/logs/1.2.3/check-on.log").is_file()
+
+
+def test_verify_without_rustfmt_is_exit_7(invoke: Callable[..., Result], programs: Path) -> None:
+    (programs / "rustfmt").unlink()
+    result = invoke("--phase", "0")
+    assert isinstance(result.exception, ToolchainMissing)
+    assert "`rustfmt` not found on PATH" in str(result.exception)
+    assert "rustup component add rustfmt" in str(result.exception)
+
+
+def test_verify_on_an_amd_gpu_that_is_not_there_is_exit_7(invoke: Callable[..., Result]) -> None:
+    assert isinstance(invoke("--target", "amd").exception, ToolchainMissing)
+
+
+@pytest.mark.parametrize("arguments", [("--phase", "9"), ("--target", "intel"), ("--gating", "none")])
+def test_bad_options_are_usage_errors(invoke: Callable[..., Result], arguments: tuple[str, str]) -> None:
+    assert invoke(*arguments).exit_code == 2
+
+
+def test_doctor_on_a_machine_without_a_gpu_is_ready(programs: Path) -> None:
+    result = CliRunner().invoke(doctor.command, [])
+    assert result.exit_code == 0, result.output
+    assert "cargo 1.0" in result.stdout
+    assert "missing (optional without a GPU)" in result.stdout
+
+
+def test_doctor_names_what_is_missing_with_exit_7(programs: Path) -> None:
+    (programs / "git").unlink()
+    result = CliRunner().invoke(doctor.command, [])
+    assert isinstance(result.exception, ToolchainMissing)
+    assert "git: not on PATH" in str(result.exception)
+    assert "cargo 1.0" in result.stdout
+
+
+def test_doctor_json(programs: Path) -> None:
+    ready = json.loads(CliRunner().invoke(doctor.command, ["--json"]).stdout)
+    assert (ready["schema_version"], ready["command"], ready["ready"]) == (1, "doctor", True)
+    (programs / "git").unlink()
+    result = CliRunner().invoke(doctor.command, ["--json"])
+    assert result.exit_code == 7
+    assert json.loads(result.stdout)["ready"] is False
+
+
+def test_doctor_reads_a_trees_cargo_settings(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "tree/.cargo").mkdir(parents=True)
+    (tmp_path / "tree/.cargo/config.toml").write_text('[env]\nSKIP_BINDGEN = "1"\n', encoding="utf-8")
+    result = CliRunner().invoke(doctor.command, ["--candle", str(tmp_path / "tree")])
+    assert "set in the tree's .cargo/config.toml" in result.stdout

@@ -1,0 +1,243 @@
+"""Judging steps, with cargo's answers given by the test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codegen.errors import ExitCode, VerificationFailed
+from codegen.plan.model import Origin, Region
+from codegen.verify.cargo import CargoRun
+from codegen.verify.diagnostics import Diagnostic, Span
+from codegen.verify.run import Bench, StepResult, Verdict, refuse_failures, run_step, run_steps
+from codegen.verify.scratch import ScratchTree
+from codegen.verify.steps import Judge, Step
+from codegen.verify.subject import OnDisk, Subject
+from codegen.verify.target import NO_DEVICE, Device
+
+ORIGIN = Origin("core.dispatch", "specs/phases/1-core.yaml:42", 1)
+CHECK = Step("check-on", "check, rocm on", "check", ("candle-core",), Judge.BUILDS, 1, features=("rocm",))
+LINT = replace(CHECK, id="clippy-on", judge=Judge.LINT, subcommand="clippy")
+TESTS = replace(CHECK, id="tests", judge=Judge.TESTS, subcommand="test")
+BASIC = replace(TESTS, id="rocm-basic", device=True, programs=("hipcc",))
+RESULT = "test result: {}. {} passed; {} failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
+
+
+def diagnostic(
+    level: str, line: int, message: str = "m", code: str | None = "c", file: str = "core/a.rs"
+) -> Diagnostic:
+    return Diagnostic(level, code, message, Span(file, line, 1, line, 2))
+
+
+def answer(code: int = 0, *diagnostics: Diagnostic, **more: Any) -> CargoRun:
+    fields: dict[str, Any] = {"test_results": (), "failed_tests": (), "complaint": "", **more}
+    return CargoRun(("check",), code, diagnostics, seconds=1.5, log=Path("x.log"), **fields)
+
+
+@dataclass
+class Cargo:
+    """Gives the answers in turn and remembers what it was asked."""
+
+    answers: list[CargoRun]
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    trees: list[bytes] = field(default_factory=list)
+
+    def __call__(self, root: Path, arguments: tuple[str, ...], **_more: object) -> CargoRun:
+        self.asked.append(arguments)
+        self.trees.append((root / "core/a.rs").read_bytes())
+        return self.answers.pop(0)
+
+
+@pytest.fixture
+def subject(tmp_path: Path) -> Subject:
+    root = tmp_path / "tree"
+    files = {
+        "Cargo.toml": '[workspace]\nmembers = ["core"]\n',
+        "core/Cargo.toml": '[package]\nname = "candle-core"\n',
+        "core/a.rs": "before",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    return Subject(
+        root,
+        OnDisk.UNPATCHED,
+        patched={"core/a.rs": b"after"},
+        pristine={"core/a.rs": b"before"},
+        regions={"core/a.rs": (Region(10, 20, ORIGIN),)},
+    )
+
+
+def carry_out(
+    step: Step, subject: Subject, *answers: CargoRun, device: Device | None = None, hipcc: bool = True
+) -> tuple[StepResult, Cargo]:
+    cargo = Cargo(list(answers))
+    where = subject.root.parent
+    bench = Bench(
+        ScratchTree(where / "scratch", where / "target"),
+        where / "logs",
+        device or Device(None, NO_DEVICE),
+        which=lambda name: "/bin/" + name if hipcc else None,
+        cargo=cargo,
+    )
+    return run_step(step, subject, bench), cargo
+
+
+def test_a_clean_build_passes_without_building_the_unpatched_tree(subject: Subject) -> None:
+    result, cargo = carry_out(CHECK, subject, answer())
+    assert (result.verdict, result.detail) == (Verdict.PASSED, "no warnings")
+    assert (result.seconds, result.log) == (1.5, Path("x.log"))
+    assert cargo.asked == [("check", "-p", "candle-core", "--features", "rocm")]
+    assert cargo.trees == [b"after"]
+
+
+def test_errors_fail_and_are_traced(subject: Subject) -> None:
+    result, cargo = carry_out(CHECK, subject, answer(101, diagnostic("error", 12)))
+    assert result.verdict is Verdict.FAILED
+    assert result.detail == "1 error"
+    assert [finding.origin for finding in result.findings] == [ORIGIN]
+    assert cargo.trees == [b"after"], "an error in generated lines is ours, whatever the unpatched tree does"
+
+
+def test_an_error_in_candles_lines_is_tried_on_the_unpatched_tree(subject: Subject) -> None:
+    result, cargo = carry_out(CHECK, subject, answer(101, diagnostic("error", 1)), answer())
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "1 error")
+    assert cargo.trees == [b"after", b"before"]
+
+
+def test_an_unpatched_tree_that_fails_as_well_is_said_to(subject: Subject) -> None:
+    result, _ = carry_out(CHECK, subject, answer(101, diagnostic("error", 1)), answer(101))
+    assert result.verdict is Verdict.FAILED
+    assert result.detail == "1 error; the unpatched tree fails as well"
+
+
+def test_cargos_own_complaint_is_the_detail(subject: Subject) -> None:
+    result, _ = carry_out(CHECK, subject, answer(101, complaint="error: no such feature"), answer())
+    assert result.detail == "error: no such feature"
+
+
+def test_warnings_of_the_unpatched_tree_are_not_new_although_lines_moved(subject: Subject) -> None:
+    result, cargo = carry_out(CHECK, subject, answer(0, diagnostic("warning", 12)), answer(0, diagnostic("warning", 3)))
+    assert (result.verdict, result.detail) == (Verdict.PASSED, "1 warning, all Candle's own")
+    assert cargo.asked[1] == ("check", "-p", "candle-core")
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        diagnostic("warning", 12, message="other"),
+        diagnostic("warning", 12, code="other"),
+        diagnostic("warning", 12, file="core/b.rs"),
+        diagnostic("note", 12),
+    ],
+)
+def test_a_warning_is_new_if_code_message_or_file_differ(subject: Subject, known: Diagnostic) -> None:
+    result, _ = carry_out(CHECK, subject, answer(0, diagnostic("warning", 12)), answer(0, known))
+    assert result.verdict is Verdict.FAILED
+    assert result.detail == "1 warning that the unpatched tree does not have"
+    assert result.findings[0].origin == ORIGIN
+
+
+def test_warnings_cannot_be_compared_with_a_tree_that_does_not_build(subject: Subject) -> None:
+    result, _ = carry_out(CHECK, subject, answer(0, diagnostic("warning", 12)), answer(101))
+    assert result.verdict is Verdict.FAILED
+    assert "does not build" in result.detail
+
+
+def test_lints_count_in_generated_lines_only(subject: Subject) -> None:
+    theirs, ours = diagnostic("warning", 9), diagnostic("warning", 10)
+    passed, _ = carry_out(LINT, subject, answer(0, theirs))
+    assert (passed.verdict, passed.detail) == (Verdict.PASSED, "generated lines clean; 1 lint in Candle's own")
+    failed, _ = carry_out(LINT, subject, answer(0, theirs, ours))
+    assert (failed.verdict, failed.detail) == (Verdict.FAILED, "1 lint in generated lines")
+    assert [finding.diagnostic for finding in failed.findings] == [ours]
+
+
+def test_a_test_run_without_tests_fails(subject: Subject) -> None:
+    result, _ = carry_out(TESTS, subject, answer(test_results=(RESULT.format("ok", 0, 0),)))
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "no test ran")
+
+
+def test_a_test_run_shows_its_tally(subject: Subject) -> None:
+    result, _ = carry_out(TESTS, subject, answer(test_results=(RESULT.format("ok", 3, 0), RESULT.format("ok", 4, 0))))
+    assert (result.verdict, result.detail) == (Verdict.PASSED, "7 passed, 0 failed, 0 ignored")
+
+
+def test_failed_tests_are_named(subject: Subject) -> None:
+    names = tuple(f"t{number}" for number in range(7))
+    run = answer(101, test_results=(RESULT.format("FAILED", 1, 7),), failed_tests=names)
+    result, _ = carry_out(TESTS, subject, run)
+    assert result.verdict is Verdict.FAILED
+    assert result.detail == "1 passed, 7 failed, 0 ignored: t0, t1, t2, t3, t4, ..."
+
+
+def test_a_run_that_took_too_long_fails(subject: Subject) -> None:
+    result, _ = carry_out(CHECK, subject, replace(answer(-9), timed_out=True))
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "ended after 3600 s")
+
+
+def test_without_a_device_the_reason_is_given_word_for_word(subject: Subject) -> None:
+    result, cargo = carry_out(BASIC, subject)
+    assert result.verdict is Verdict.SKIPPED
+    assert result.detail == "SKIPPED: no AMD GPU and no emulated HIP device in this version"
+    assert result.ran_on is None
+    assert cargo.asked == []
+
+
+def test_without_hipcc_the_reason_is_hipcc(subject: Subject) -> None:
+    result, _ = carry_out(BASIC, subject, device=Device("ROCm (gfx1100)"), hipcc=False)
+    assert result.detail == "SKIPPED: hipcc not found on PATH"
+
+
+def test_a_run_on_a_device_is_labelled(subject: Subject) -> None:
+    run = answer(test_results=(RESULT.format("ok", 3, 0),))
+    result, _ = carry_out(BASIC, subject, run, device=Device("ROCm (gfx1100)"))
+    assert (result.verdict, result.ran_on) == (Verdict.PASSED, "ROCm (gfx1100)")
+
+
+def test_a_crate_that_the_tree_does_not_have_is_skipped_not_passed(subject: Subject) -> None:
+    result, _ = carry_out(replace(CHECK, crates=("candle-core", "candle-pyo3")), subject)
+    assert (result.verdict, result.detail) == (Verdict.SKIPPED, "SKIPPED: candle-pyo3 is not in this tree")
+
+
+def test_cuda_steps_run_on_a_stubbed_tree(subject: Subject) -> None:
+    crate = subject.root / "candle-kernels"
+    (crate / "src").mkdir(parents=True)
+    (crate / "Cargo.toml").write_text("", encoding="utf-8")
+    (crate / "build.rs").write_text("needs nvcc", encoding="utf-8")
+    carry_out(replace(CHECK, cuda_stub=True), subject, answer())
+    assert "no nvcc" in (subject.root.parent / "scratch/candle-kernels/build.rs").read_text(encoding="utf-8")
+    assert (crate / "build.rs").read_text(encoding="utf-8") == "needs nvcc"
+
+
+def test_all_steps_run_although_one_fails(subject: Subject) -> None:
+    cargo = Cargo([answer(101), answer(), answer()])
+    where = subject.root.parent
+    bench = Bench(
+        ScratchTree(where / "s", where / "t"), where, Device(None, "x"), which=lambda _name: None, cargo=cargo
+    )
+    started: list[str] = []
+    results = run_steps([CHECK, LINT], subject, bench, on_start=lambda step: started.append(step.id))
+    assert [result.verdict for result in results] == [Verdict.FAILED, Verdict.PASSED]
+    assert started == ["check-on", "clippy-on"]
+
+
+def test_failures_become_one_error_with_exit_8(subject: Subject) -> None:
+    result, _ = carry_out(CHECK, subject, answer(101, *(diagnostic("error", line) for line in range(10, 33))), answer())
+    with pytest.raises(VerificationFailed) as caught:
+        refuse_failures([result], Path("work/logs"))
+    assert caught.value.exit_code is ExitCode.VERIFICATION_FAILED
+    text = str(caught.value)
+    assert text.startswith("verification failed: check, rocm on: 23 errors\nerror[c]: m\n  --> core/a.rs:10:1\n")
+    assert "made by rule core.dispatch (specs/phases/1-core.yaml:42), mirrored from CUDA" in text
+    assert "... and 3 more" in text
+    assert "work/logs" in text
+
+
+def test_no_failure_is_no_error(subject: Subject) -> None:
+    passed, _ = carry_out(CHECK, subject, answer())
+    skipped, _ = carry_out(BASIC, subject)
+    refuse_failures([passed, skipped], Path())

@@ -1,0 +1,87 @@
+"""Which device is chosen, and what is said where there is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from fake_machine import machine, put, with_gpu
+
+from codegen.errors import ExitCode, ToolchainMissing
+from codegen.verify.steps import Target
+from codegen.verify.target import Device, architecture_name, choose_device, gpu_architectures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROCMINFO = "Agent 1\n  Name:                    AMD Ryzen\nAgent 2\n  Name:                    gfx1030\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        (90006, "gfx906"),
+        (90010, "gfx90a"),
+        (90402, "gfx942"),
+        (100300, "gfx1030"),
+        (110501, "gfx1151"),
+        (120001, "gfx1201"),
+    ],
+)
+def test_driver_versions_become_architecture_names(version: int, name: str) -> None:
+    assert architecture_name(version) == name
+
+
+def test_the_drivers_topology_needs_no_rocm_and_keeps_its_order(tmp_path: Path) -> None:
+    with_gpu(tmp_path, 110000, *([90010] * 10))
+    assert gpu_architectures(machine(tmp_path))[:2] == ("gfx1100", "gfx90a")
+    assert len(gpu_architectures(machine(tmp_path))) == 11
+
+
+@pytest.mark.parametrize(
+    ("program", "answer", "expected"),
+    [
+        ("rocm_agent_enumerator", "gfx000\ngfx1100\n", ("gfx1100",)),
+        ("rocm_agent_enumerator", "gfx000\n", ()),
+        ("rocm_agent_enumerator", None, ()),
+        ("rocminfo", ROCMINFO, ("gfx1030",)),
+    ],
+)
+def test_rocm_programs_are_asked_without_a_topology(
+    tmp_path: Path, program: str, answer: str | None, expected: tuple[str, ...]
+) -> None:
+    assert gpu_architectures(machine(tmp_path, programs={program: answer})) == expected
+
+
+def test_auto_takes_the_gpu_and_calls_it_rocm(tmp_path: Path) -> None:
+    with_gpu(tmp_path, 110000)
+    assert choose_device(Target.AUTO, machine(tmp_path)) == Device("ROCm (gfx1100)")
+
+
+def test_auto_takes_a_gpu_whose_architecture_nobody_tells(tmp_path: Path) -> None:
+    put(tmp_path, "dev/kfd")
+    assert choose_device(Target.AUTO, machine(tmp_path)) == Device("ROCm")
+
+
+def test_auto_without_a_gpu_says_so_and_never_rocm(tmp_path: Path) -> None:
+    device = choose_device(Target.AUTO, machine(tmp_path))
+    assert device == Device(None, "no AMD GPU and no emulated HIP device in this version")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (Target.EMULATOR, "no emulated HIP device in this version"),
+        (Target.NVIDIA, "no HIP on NVIDIA in this version"),
+    ],
+)
+def test_other_targets_are_refused_even_on_an_amd_machine(tmp_path: Path, target: Target, reason: str) -> None:
+    with_gpu(tmp_path, 110000)
+    assert choose_device(target, machine(tmp_path)) == Device(None, reason)
+
+
+def test_amd_by_name_without_a_gpu_is_exit_7(tmp_path: Path) -> None:
+    with pytest.raises(ToolchainMissing, match="no AMD GPU answers") as caught:
+        choose_device(Target.AMD, machine(tmp_path))
+    assert caught.value.exit_code is ExitCode.TOOLCHAIN_MISSING
+    assert "candle-rocm doctor" in str(caught.value)
