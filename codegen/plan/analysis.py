@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codegen.candle.cache import default_cache
@@ -11,7 +11,7 @@ from codegen.plan.build import phase_specs, plan_tree
 from codegen.plan.decide import scan_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from codegen.plan.decide import Decision
     from codegen.plan.model import Plan
@@ -26,13 +26,18 @@ class Analysis:
     plan: Plan
     decisions: tuple[Decision, ...]
 
+    def only(self, phases: Collection[int]) -> Analysis:
+        """The analysis with the changes of these phases only, on top of the others; all when `phases` is empty."""
+        chosen = tuple(phase for phase in self.plan.phases if not phases or phase.phase in phases)
+        return replace(self, plan=replace(self.plan, phases=chosen))
 
-def analyse(workspace: Workspace, *, phases: Sequence[int] = (), gating: Gating, fresh: bool = False) -> Analysis:
-    """The analysis of a workspace. Raises as `plan_tree`; `fresh` ignores what an earlier run kept."""
+
+def analyse(workspace: Workspace, *, phases: Sequence[int] = (), gating: Gating) -> Analysis:
+    """The analysis of a workspace. Raises as `plan_tree`."""
     wanted = [spec.phase for spec in phase_specs(workspace.specs, phases)]
     folder = default_cache() / "plans"
     key = cache.fingerprint(workspace.tree, phases=wanted, gating=gating.value)
-    kept = None if fresh else cache.recall(folder, key, workspace.tree)
+    kept = cache.recall(folder, key, workspace.tree)
     if kept is not None:
         return Analysis(*kept)
     scan = scan_tree(workspace.tree, workspace.specs, gating=gating)

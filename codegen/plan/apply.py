@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen import __version__
-from codegen.errors import CandleRocmError, Conflict, HandEdited, PhaseOrder
+from codegen.errors import CandleRocmError, Conflict, HandEdited, InputOutputError, PhaseOrder, Problem
 from codegen.plan.analysis import analyse
 from codegen.plan.build import phase_specs
 from codegen.plan.git import require_clean
@@ -15,8 +16,10 @@ from codegen.plan.transaction import apply_phase, revert_phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from codegen.plan.model import PhaseChanges, Plan
+    from codegen.plan.record import Record
     from codegen.plan.workspace import Workspace
     from codegen.spec.model import Gating
 
@@ -42,33 +45,69 @@ def apply_phases(
 ) -> tuple[PhaseChanges, ...]:
     """Write the phases that are not applied yet, ascending, and return them; on any error none of them is written.
 
-    Raises `PhaseOrder` for a phase whose predecessors are not applied, `DirtyTree`, `HandEdited`, `Conflict` when
-    what is applied came from other specs, and as `analyse` and `apply_phase`.
+    With `force`, applied phases whose files were edited by hand are taken back and written again; they are among those
+    returned, and stay taken back if writing fails. Raises `PhaseOrder` for a phase whose predecessors are not applied,
+    `HandEdited`, `DirtyTree`, `Conflict` when what is applied came from other specs or has another gating, and as
+    `analyse` and `apply_phase`.
     """
     root, record = workspace.root, workspace.record
     wanted = _wanted(workspace, phases)
-    if not allow_dirty:
-        require_clean(root, record)
     edited = record.hand_edited(root) if record is not None else ()
     if edited and not force:
         raise HandEdited(
             f"changed since candle-rocm wrote them: {', '.join(edited)}",
             remedy="move the edits elsewhere and `candle-rocm revert --force`, or apply with --force to overwrite them",
         )
+    if not allow_dirty:
+        require_clean(root, record)
+    _refuse_other_gating(record, gating)
     plan = analyse(workspace, phases=wanted, gating=gating).plan
-    _refuse_stale(workspace, plan)
-    header = RecordHeader(__version__, plan.release, plan.gating, RUNTIME)
-    done: list[PhaseChanges] = []
+    _refuse_stale(record, plan)
+    again = _phases_to_repeat(record, edited)
+    todo = [phase for phase in plan.phases if phase.phase in again or phase.phase not in workspace.applied]
+    _require_space(root, todo)
+    for _ in again:
+        revert_phase(root, force=True)
+    _write(root, todo, RecordHeader(__version__, plan.release, plan.gating, RUNTIME), force=force)
+    return tuple(todo)
+
+
+def _require_space(root: Path, phases: Sequence[PhaseChanges]) -> None:
+    """Raise `InputOutputError` when the disk cannot hold the phases, so that no apply gets stuck half-way.
+
+    What is needed: the new files, what they replace (kept for `revert`), and the new files once more, to take a phase
+    back if a later one cannot be written. A file system that does not tell how much is free is believed to be endless.
+    """
+    disk = os.statvfs(root)
+    free = disk.f_bavail * disk.f_frsize
+    sizes = [len(text) for phase in phases for c in phase.changes for text in (c.before or b"", c.after, c.after)]
+    needed = sum(size + disk.f_frsize for size in sizes)
+    if disk.f_blocks and free < needed:
+        raise InputOutputError(
+            f"the disk of {root} has {free / 1e6:.1f} MB free, and applying takes {needed / 1e6:.1f} MB",
+            remedy="free some space on that disk, then run the command again",
+        )
+
+
+def _write(root: Path, phases: Sequence[PhaseChanges], header: RecordHeader, *, force: bool) -> None:
+    done: list[int] = []
     try:
-        for phase in plan.phases:
-            if phase.phase not in workspace.applied:
-                apply_phase(root, phase.phase, phase.changes, header, force=force)
-                done.append(phase)
-    except (CandleRocmError, KeyboardInterrupt):
-        for _ in done:
-            revert_phase(root, force=True)
+        for phase in phases:
+            apply_phase(root, phase.phase, phase.changes, header, force=force)
+            done.append(phase.phase)
+    except BaseException as error:
+        try:
+            for _ in range(len(done)):
+                revert_phase(root, force=True)
+                done.pop()
+        except CandleRocmError as second:
+            first = error.problems if isinstance(error, CandleRocmError) else (Problem(str(error)),)
+            kept = ", ".join(map(str, done))
+            raise InputOutputError(
+                [*first, Problem(f"and phase {kept}, written before, could not be taken back:"), *second.problems],
+                remedy="see to the cause of both, then take it back with candle-rocm revert, or apply again",
+            ) from error
         raise
-    return tuple(done)
 
 
 def revert_phases(workspace: Workspace, *, down_to: int | None = None, force: bool = False) -> tuple[int, ...]:
@@ -95,11 +134,9 @@ def revert_phases(workspace: Workspace, *, down_to: int | None = None, force: bo
 
 def deviations(workspace: Workspace, *, phases: Sequence[int], gating: Gating) -> tuple[Deviation, ...]:
     """The files that are not what apply would leave, sorted by path."""
-    wanted = tuple(phases) or workspace.applied or tuple(spec.phase for spec in phase_specs(workspace.specs, None))
-    closed = {
-        number for spec in workspace.specs.phases if spec.phase in wanted for number in (*spec.requires, spec.phase)
-    }
-    plan = analyse(workspace, phases=sorted(closed), gating=gating).plan
+    wanted = set(phases) or set(workspace.applied) or {spec.phase for spec in phase_specs(workspace.specs, None)}
+    required = {number for spec in workspace.specs.phases if spec.phase in wanted for number in spec.requires}
+    plan = analyse(workspace, phases=sorted(wanted | required), gating=gating).plan
     expected = {change.path: change.after for change in plan.changes}
     found = []
     for path, content in expected.items():
@@ -118,11 +155,11 @@ def _wanted(workspace: Workspace, phases: Sequence[int]) -> tuple[int, ...]:
     """The phases to plan: those asked for and those applied. Asked-for phases must not jump over one."""
     if not phases:
         return tuple(spec.phase for spec in phase_specs(workspace.specs, None))
-    by_number = {spec.phase: spec for spec in workspace.specs.phases}
+    ready = {spec.phase: spec for spec in phase_specs(workspace.specs, None)}
     have = {*workspace.applied, *phases}
-    for number in sorted(phases):
-        missing = [required for required in by_number[number].requires if required not in have]
-        if missing and by_number[number].applied:
+    for number in sorted(ready.keys() & set(phases)):
+        missing = [required for required in ready[number].requires if required not in have]
+        if missing:
             raise PhaseOrder(
                 f"phase {number} needs phase {missing[0]}, which is not applied",
                 remedy=f"candle-rocm apply --phase {missing[0]}, or leave --phase away to apply all",
@@ -130,17 +167,30 @@ def _wanted(workspace: Workspace, phases: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(have))
 
 
-def _refuse_stale(workspace: Workspace, plan: Plan) -> None:
+def _refuse_other_gating(record: Record | None, gating: Gating) -> None:
+    if record is not None and record.header.gating != gating.value:
+        numbers = ", ".join(str(phase.phase) for phase in record.phases)
+        raise Conflict(
+            f"applied with gating {record.header.gating}: phase {numbers}; it cannot be mixed with {gating.value}",
+            remedy=f"leave --gating away to go on with {record.header.gating}, or take all back: candle-rocm revert",
+        )
+
+
+def _refuse_stale(record: Record | None, plan: Plan) -> None:
     """What is applied must be what this version would write, or the next phase would build on other text."""
-    if workspace.record is None:
-        return
-    applied = {phase.phase: {file.path: file.after for file in phase.files} for phase in workspace.record.phases}
-    for phase in plan.phases:
-        if phase.phase not in applied:
-            continue
-        planned = {change.path: sha256(change.after) for change in phase.changes}
-        if planned != applied[phase.phase] and workspace.record.header.gating == plan.gating:
+    planned = {phase.phase: {c.path: sha256(c.after) for c in phase.changes} for phase in plan.phases}
+    for phase in record.phases if record is not None else ():
+        if planned.get(phase.phase) != {file.path: file.after for file in phase.files}:
             raise Conflict(
                 f"phase {phase.phase} was applied by other specs, or by another version of candle-rocm",
                 remedy="candle-rocm revert, then apply again",
             )
+
+
+def _phases_to_repeat(record: Record | None, edited: Sequence[str]) -> tuple[int, ...]:
+    """The applied phases from the earliest on that left one of the edited files as it should be; last one first."""
+    if record is None or not edited:
+        return ()
+    left_by = {file.path: phase.phase for phase in record.phases for file in phase.files}
+    earliest = min(left_by[path] for path in edited)
+    return tuple(phase.phase for phase in reversed(record.phases) if phase.phase >= earliest)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from codegen.candle.release import in_range
-from codegen.errors import Conflict, ForeignBackend, UsageError
+from codegen.candle.toml_text import load
+from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, UsageError
 from codegen.plan import cargo, files
-from codegen.plan.decide import Scan, missing_enums, refuse_unknown, scan_tree
+from codegen.plan.decide import Scan, refuse_undecided, scan_tree
 from codegen.plan.edits import plan_edits
 from codegen.plan.model import FileChange, PhaseChanges, Plan
 from codegen.plan.text import EditedText, edited, formatted
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from codegen.candle.tree import CandleTree
-    from codegen.plan.model import Edit
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import PhaseSpec
+
+RUSTFMT_CONFIGS = ("rustfmt.toml", ".rustfmt.toml")
+"""Where a tree keeps its formatting rules."""
 
 State = dict[str, EditedText]
 """Files that differ from pristine Candle, by path."""
@@ -38,13 +42,13 @@ def plan_tree(
     """The plan for some phases of a pristine tree (all that are ready by default), in ascending order.
 
     Raises `UsageError` for a phase that is not ready or lacks one it requires, `UnknownSite` for sites that nothing
-    handles, `ForeignBackend` for a tree that has a ROCm backend already, and `Conflict` for overlapping edits.
+    handles, `ForeignBackend` for a tree that has a ROCm backend already, `Conflict` for overlapping edits, and
+    `TemplateInvalid` for edits that leave text that is not Rust.
     """
     wanted = phase_specs(specs, phases)
     refuse_foreign_backend(tree)
     scan = scan or scan_tree(tree, specs, gating=gating)
-    refuse_unknown(scan)
-    missing_enums(tree, specs, scan)
+    refuse_undecided(scan, specs)
     states = _States(tree, specs, scan, gating)
     done: list[PhaseChanges] = []
     previous: State = {}
@@ -87,6 +91,12 @@ def refuse_foreign_backend(tree: CandleTree) -> None:
         )
 
 
+def rust_edition(tree: CandleTree) -> str:
+    """The Rust edition of the workspace, 2021 where it names none; formatting depends on it."""
+    workspace = load(tree.read("Cargo.toml").decode(), "Cargo.toml").get("workspace", {})
+    return str(workspace.get("package", {}).get("edition", "2021"))
+
+
 class _States:
     """What the tree looks like after a set of phases."""
 
@@ -95,6 +105,8 @@ class _States:
         self.specs = specs
         self.scan = scan
         self.gating = gating
+        self._edition = rust_edition(tree)
+        self._config = next((tree.root / name for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
         self._formatted: dict[str, str] = {}
 
     def after(self, phases: Sequence[int]) -> State:
@@ -104,19 +116,19 @@ class _States:
             ranged = [f for f in phase.files if in_range(self.tree.release, f.since, f.until)]
             state |= files.new_files(self.tree, phase, ranged, self.specs, self.gating)
             state |= cargo.manifests(self.tree, phase, self.specs, state)
-        self._format(state)
-        for path, own in edits.items():
+        for path in edits:
             source = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
-            _refuse_new_errors(source, state[path].text, own)
+            _refuse_new_errors(source, state[path])
+        self._format(state)
         return state
 
     def _format(self, state: State) -> None:
         rust = {path: entry.text for path, entry in state.items() if path.endswith(".rs")}
         todo = {path: text for path, text in rust.items() if text not in self._formatted}
-        for path, text in format_rust(todo).items():
+        for path, text in format_rust(todo, edition=self._edition, config=self._config).items():
             self._formatted[todo[path]] = text
         for path, text in rust.items():
-            state[path] = formatted(state[path], lambda _, wished=self._formatted[text]: wished)  # type: ignore[misc]
+            state[path] = formatted(state[path], self._formatted[text])
 
 
 def _changes(
@@ -134,13 +146,21 @@ def _changes(
     return tuple(found)
 
 
-def _refuse_new_errors(source: Source, text: str, edits: Sequence[Edit]) -> None:
-    """An edit may never add an ERROR node."""
-    after = Source.parse(source.path, text.encode())
-    if len(after.error_ranges()) > len(source.error_ranges()):
-        start = after.error_ranges()[0][0]
-        rules = ", ".join(sorted({edit.origin.rule for edit in edits}))
-        raise Conflict(
-            f"{source.path}:{after.line_of(start)}: the edits of {rules} would leave text that does not parse",
-            remedy="this is a defect of a rule or template: look at the line in `candle-rocm diff`",
-        )
+def _refuse_new_errors(pristine: Source, entry: EditedText) -> None:
+    """An edit may never add an ERROR node. Said before rustfmt sees the text: we know which rule made which line."""
+    after = Source.parse(pristine.path, entry.text.encode())
+    errors = after.error_ranges()
+    if len(errors) <= len(pristine.error_ranges()):
+        return
+    start, line, rules = errors[0][0], after.line_of(errors[0][0]), sorted({r.origin.rule for r in entry.regions})
+    for region, (offset, _) in product(entry.regions, errors):
+        if region.first <= after.line_of(offset) <= region.last:
+            start, line, rules = offset, after.line_of(offset), [region.origin.rule]
+            break
+    raise TemplateInvalid(
+        Problem(
+            f"the edits of {', '.join(rules)} would leave text that does not parse",
+            Location(pristine.path, line, after.column_of(start), after.line_text(start)),
+        ),
+        remedy="correct the rule's template, or override the site where the text is mirrored",
+    )

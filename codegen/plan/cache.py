@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen import __version__
 from codegen.paths import repository_root
+from codegen.plan.build import RUSTFMT_CONFIGS
+from codegen.plan.cargo import CONFIG
 from codegen.plan.decide import Decision, State
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
 from codegen.syntax.sites import Site
@@ -25,32 +28,33 @@ if TYPE_CHECKING:
 
     from codegen.candle.tree import CandleTree
 
+DIGEST_SIZE = 20
 KEPT = 24
 """Entries that the folder holds at most; the oldest go first."""
 
 
 def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str) -> str:
     """BLAKE2 over everything that a plan depends on."""
-    digest = hashlib.blake2b(digest_size=20)
-    digest.update(json.dumps([__version__, tree.release, list(phases), gating]).encode())
-    manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", ".cargo/config.toml"]
-    for path in (*tree.rust_files(), *manifests):
-        content = tree.read(path) if tree.exists(path) else b""
-        digest.update(f"{path}\0{len(content)}\0".encode())
-        digest.update(content)
-    for name, content in _own_files():
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
+    digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
+    digest.update(json.dumps([__version__, tree.release, list(phases), gating, _rustfmt()]).encode())
+    manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", CONFIG, *RUSTFMT_CONFIGS]
+    read = ((path, tree.read(path) if tree.exists(path) else None) for path in (*tree.rust_files(), *manifests))
+    for name, content in (*read, *_own_files()):
+        digest.update(f"{name}\0{-1 if content is None else len(content)}\0".encode())
+        digest.update(content or b"")
     return digest.hexdigest()
 
 
 def recall(folder: Path, key: str, tree: CandleTree) -> tuple[Plan, tuple[Decision, ...]] | None:
     """What `remember` kept under the key, or None."""
     try:
-        document = json.loads((folder / f"{key}.json").read_bytes())
-        return _plan(document, tree), tuple(_decision(entry) for entry in document["decisions"])
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        digest, _, content = (folder / f"{key}.json").read_bytes().partition(b"\n")
+    except OSError:
         return None
+    if digest != _digest(content):
+        return None
+    document = json.loads(content)
+    return _plan(document, tree), tuple(_decision(entry) for entry in document["decisions"])
 
 
 def remember(folder: Path, key: str, plan: Plan, decisions: Iterable[Decision]) -> None:
@@ -64,27 +68,41 @@ def remember(folder: Path, key: str, plan: Plan, decisions: Iterable[Decision]) 
         ],
         "decisions": [asdict(decision) for decision in decisions],
     }
+    content = json.dumps(document).encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file)
-        Path(name).replace(folder / f"{key}.json")
+        with tempfile.TemporaryDirectory(prefix=".", dir=folder) as staging:
+            part = Path(staging) / key
+            part.write_bytes(_digest(content) + b"\n" + content)
+            part.replace(folder / f"{key}.json")
         _drop_old(folder)
-    except (OSError, ValueError):
+    except OSError:
         return
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=DIGEST_SIZE).hexdigest().encode()
+
+
+def _rustfmt() -> list[str | int]:
+    """Which rustfmt would run, without running it: the file, its size and time, and rustup's choice of toolchain."""
+    program = shutil.which("rustfmt")
+    if program is None:
+        return []
+    status = Path(program).stat()
+    return [program, status.st_size, status.st_mtime_ns, os.environ.get("RUSTUP_TOOLCHAIN", "")]
 
 
 def _own_files() -> Iterator[tuple[str, bytes]]:
     root = repository_root()
-    for part, suffixes in (("specs", (".yaml",)), ("templates", (".j2",)), ("codegen", (".py",))):
-        base = root / part if part != "codegen" else Path(__file__).parent.parent
+    package = Path(__file__).parent.parent
+    for base, suffix in ((root / "specs", ".yaml"), (root / "templates", ".j2"), (package, ".py")):
         for parent, folders, names in os.walk(base):
             folders.sort()
             for name in sorted(names):
-                if name.endswith(suffixes):
+                if name.endswith(suffix):
                     path = Path(parent) / name
-                    yield path.relative_to(base).as_posix(), path.read_bytes()
+                    yield f"{base.name}/{path.relative_to(base).as_posix()}", path.read_bytes()
 
 
 def _kept(change: FileChange) -> dict[str, Any]:
@@ -106,7 +124,7 @@ def _plan(document: dict[str, Any], tree: CandleTree) -> Plan:
         changes = []
         for entry in phase["changes"]:
             path = entry["path"]
-            before = None if entry["new"] else left.get(path) or tree.read(path)
+            before = None if entry["new"] else left[path] if path in left else tree.read(path)
             origins = [Origin(**origin) for origin in entry["origins"]]
             regions = tuple(Region(first, last, origins[index]) for first, last, index in entry["regions"])
             left[path] = entry["after"].encode()
@@ -116,10 +134,8 @@ def _plan(document: dict[str, Any], tree: CandleTree) -> Plan:
 
 
 def _decision(entry: dict[str, Any]) -> Decision:
-    known = {field.name for field in fields(Decision)}
-    site = dict(entry["site"], enums=tuple(entry["site"]["enums"]))
-    rest = {key: value for key, value in entry.items() if key in known and key not in ("site", "state")}
-    return Decision(site=Site(**site), state=State(entry["state"]), **rest)
+    site = Site(**{**entry["site"], "enums": tuple(entry["site"]["enums"])})
+    return Decision(**{**entry, "site": site, "state": State(entry["state"])})
 
 
 def _drop_old(folder: Path) -> None:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from codegen.candle import manifest
 from codegen.plan.model import Origin
-from codegen.plan.text import EditedText, changed_lines
+from codegen.plan.text import EditedText, rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from codegen.candle.tree import CandleTree, Crate
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import CargoFeature, PhaseSpec
 
+ROOT = "Cargo.toml"
 CONFIG = ".cargo/config.toml"
 
 
@@ -23,81 +24,81 @@ def manifests(
 ) -> dict[str, EditedText]:
     """Every manifest and configuration file that the phase changes; `state` is what earlier phases left.
 
-    Raises `Conflict` where an entry is there already in another form.
+    Crates that the tree does not have are passed over. Raises `Conflict` where an entry is there already in another
+    form.
     """
-    made = dict(state)
     rocm = {crate.name for crate in specs.candle.crates if crate.rocm}
     crates = {crate.name: crate for crate in tree.crates if crate.name in rocm}
-
-    def rewrite(path: str, rule: str, change: Callable[[str | None], str]) -> None:
-        before = made[path].text if path in made else None
-        pristine = tree.read(path).decode() if tree.exists(path) else None
-        after = change(before if before is not None else pristine)
-        origin = Origin(rule, specs.where(rule), phase.phase)
-        regions = changed_lines(before if before is not None else pristine or "", after, origin)
-        made[path] = EditedText(after, (*(made[path].regions if path in made else ()), *regions))
-
+    files = _Files(tree, phase.phase, specs, state)
     for dependency in phase.cargo.dependencies:
-        if dependency.crate not in crates:
-            continue
-        rewrite(
-            "Cargo.toml",
-            dependency.id,
-            lambda text, d=dependency: manifest.add_workspace_dependency(  # type: ignore[misc]
-                text or "", d.name, d.version, default_features=d.default_features, features=d.features
-            ),
-        )
-        path = crates[dependency.crate].manifest
-        rewrite(
-            path,
-            dependency.id,
-            lambda text, d=dependency, p=path: manifest.add_optional_dependency(text or "", d.name, file=p),  # type: ignore[misc]
-        )
+        if dependency.crate in crates:
+            path = crates[dependency.crate].manifest
+            workspace = manifest.add_workspace_dependency(
+                files.text(ROOT) or "",
+                dependency.name,
+                dependency.version,
+                default_features=dependency.default_features,
+                features=dependency.features,
+            )
+            files.put(ROOT, workspace, dependency.id)
+            own = manifest.add_optional_dependency(files.text(path) or "", dependency.name, file=path)
+            files.put(path, own, dependency.id)
     for feature in phase.cargo.features:
         for crate in crates.values():
             entries = feature_entries(feature, crate, crates)
-            if entries is None:
-                continue
-            rewrite(
-                crate.manifest,
-                feature.id,
-                lambda text, f=feature, c=crate, e=entries: manifest.add_feature(  # type: ignore[misc]
-                    text or "", f.name, e, after=f.mirrors, file=c.manifest
-                ),
-            )
+            if entries is not None:
+                path = crate.manifest
+                text = files.text(path) or ""
+                changed = manifest.add_feature(text, feature.name, entries, after=feature.mirrors, file=path)
+                files.put(path, changed, feature.id)
     for target in phase.cargo.targets:
         if target.crate in crates:
             path = crates[target.crate].manifest
-            rewrite(
-                path,
-                target.id,
-                lambda text, t=target, p=path: manifest.add_target(  # type: ignore[misc]
-                    text or "", t.name, t.required_features, kind=t.kind, file=p
-                ),
-            )
+            text = files.text(path) or ""
+            changed = manifest.add_target(text, target.name, target.required_features, kind=target.kind, file=path)
+            files.put(path, changed, target.id)
     for entry in phase.cargo.config:
-        rewrite(
-            CONFIG,
-            entry.id,
-            lambda text, e=entry: manifest.set_config(text, e.table, e.key, e.value, comment=e.reason),  # type: ignore[misc]
-        )
-    return {path: text for path, text in made.items() if path not in state or text is not state[path]}
+        changed = manifest.set_config(files.text(CONFIG), entry.table, entry.key, entry.value, comment=entry.reason)
+        files.put(CONFIG, changed, entry.id)
+    return files.changed
+
+
+class _Files:
+    """The TOML files of a tree while a phase changes them."""
+
+    def __init__(self, tree: CandleTree, phase: int, specs: LoadedSpecs, state: Mapping[str, EditedText]) -> None:
+        self._tree = tree
+        self._phase = phase
+        self._specs = specs
+        self._state = state
+        self.changed: dict[str, EditedText] = {}
+
+    def text(self, path: str) -> str | None:
+        """What the file holds by now, None where there is no such file."""
+        known = self.changed.get(path) or self._state.get(path)
+        if known is not None:
+            return known.text
+        return self._tree.read(path).decode() if self._tree.exists(path) else None
+
+    def put(self, path: str, text: str, rule: str) -> None:
+        """Take `text`, which the rule made, for the file; nothing happens where it is what the file holds."""
+        before = self.text(path)
+        if text != before:
+            known = self.changed.get(path) or self._state.get(path) or EditedText(before or "", ())
+            self.changed[path] = rewritten(known, text, Origin(rule, self._specs.where(rule), self._phase))
 
 
 def feature_entries(feature: CargoFeature, crate: Crate, crates: Mapping[str, Crate]) -> list[str] | None:
     """What the mirrored feature switches on in a crate, or None where the crate has no CUDA sibling.
 
-    Entries of other crates of the workspace that have a ROCm story are renamed; CUDA's own dependencies are dropped.
+    Entries of other crates of the workspace that have a ROCm story (`candle-nn/cuda`, or `candle-nn?/cuda` for an
+    optional one) are renamed; CUDA's own dependencies are dropped. `candle` is what Candle's crates call candle-core.
     """
     if feature.mirrors not in crate.features:
         return None
-    names = {name.removeprefix("candle-") for name in crates}
     entries = list(feature.extra.get(crate.name, ()))
     for entry in crate.features[feature.mirrors]:
-        dependency, slash, name = entry.partition("/")
-        own = dependency == "candle" or (
-            dependency.startswith("candle-") and dependency.removeprefix("candle-") in names
-        )
-        if slash and name == feature.mirrors and own:
+        dependency, _, name = entry.partition("/")
+        if name == feature.mirrors and dependency.removesuffix("?") in {"candle", *crates}:
             entries.append(f"{dependency}/{feature.name}")
     return entries

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.candle.release import in_range
+from codegen.candle.toml_text import decode
 from codegen.errors import Location, Problem, UnknownSite
 from codegen.plan.select import RuleBook, glob_matches
 from codegen.spec.model import Early, Gating, Verb
@@ -47,6 +48,8 @@ class Decision:
     """The earlier phase that writes a typed error in its place, because rustc demands an arm by then."""
     verb: str = ""
     reason: str = ""
+    inside: bool = False
+    """Whether the site lies in another one, whose edit covers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,10 @@ class Scan:
 
 
 def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.DUMMY) -> Scan:
-    """Find every backend site of the tree and decide what happens there. Nothing is written or refused here."""
+    """Find every backend site of the tree and decide what happens there. Nothing is written or refused here.
+
+    Raises `NotACandleTree` for a Rust file that is not UTF-8.
+    """
     applies = [r for phase in specs.phases for r in phase.rules if in_range(tree.release, r.since, r.until)]
     book = RuleBook.of(specs.phases, applies=applies, gating=gating)
     decider = _Decider(specs, book)
@@ -77,6 +83,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
         text = tree.read(path)
         if not TOKEN.search(text):
             continue
+        decode(text, path)
         source = Source.parse(path, text)
         crate = tree.crate_of(path)
         found = decider.decide(source, crate)
@@ -93,12 +100,8 @@ def refuse_unknown(scan: Scan) -> None:
     problems = []
     for decision in scan.of_state(State.UNKNOWN):
         site = decision.site
-        source = scan.sources.get(site.path)
-        line = source.line_text(site.start) if source is not None else site.snippet
-        problems.append(
-            Problem(f"{decision.reason} ({site.kind} in {site.item or 'the file'})",
-                    Location(site.path, site.line, site.column, line))
-        )  # fmt: skip
+        where = Location(site.path, site.line, site.column, scan.sources[site.path].line_text(site.start))
+        problems.append(Problem(f"{decision.reason} ({site.kind} in {site.item or 'the file'})", where))
     if problems:
         raise UnknownSite(
             problems,
@@ -108,18 +111,30 @@ def refuse_unknown(scan: Scan) -> None:
 
 def missing_enums(tree: CandleTree, specs: LoadedSpecs, scan: Scan) -> None:
     """Raise `UnknownSite` when an enum that the specs name has no CUDA variant in the tree (renamed or moved)."""
-    present = {c.name for c in tree.crates}
-    found = {(d.crate, d.site.item) for d in scan.decisions if d.site.kind == "enum"}
-    names = {item.split("::")[-1] for _, item in found}
+    crates = {crate.name for crate in tree.crates}
+    found = {(d.crate, d.site.item.split("::")[-1]) for d in scan.decisions if d.site.kind == "enum"}
     problems = [
         Problem(
             f"Candle {tree.release} has no `enum {enum.name}` with a Cuda variant in {enum.crate} (renamed, or moved?)"
         )
         for enum in specs.candle.enums
-        if enum.crate in present and enum.name not in names
+        if enum.crate in crates and (enum.crate, enum.name) not in found
     ]
     if problems:
         raise UnknownSite(problems, remedy="correct the enum's entry in specs/candle.yaml")
+
+
+def refuse_undecided(scan: Scan, specs: LoadedSpecs) -> None:
+    """Raise one `UnknownSite` with everything that `refuse_unknown` and `missing_enums` find."""
+    errors = []
+    for check in (refuse_unknown, lambda scan: missing_enums(scan.tree, specs, scan)):
+        try:
+            check(scan)
+        except UnknownSite as error:
+            errors.append(error)
+    if errors:
+        problems = [problem for error in errors for problem in error.problems]
+        raise UnknownSite(problems, remedy="; ".join(error.remedy for error in errors))
 
 
 class _Decider:
@@ -177,9 +192,7 @@ class _Decider:
                 reason="an exhaustive match inside code that is left alone would stop compiling",
             )
         reason = f"inside the {holder.site.kind} at line {holder.site.line}"
-        return Decision(
-            site, crate, holder.state, holder.rule, holder.phase, holder.lands, holder.stand_in, holder.verb, reason
-        )
+        return replace(holder, site=site, crate=crate, reason=reason, inside=True)
 
     def _by_rule(self, site: Site, crate: str, phased: PhasedRule) -> Decision:
         rule, phase = phased.rule, phased.phase
@@ -233,8 +246,10 @@ class _Decider:
         for feature, phase in self.feature_rules:
             if feature.mirrors == site.name:
                 return Decision(site, crate.name, State.HANDLED, feature.id, phase, phase, verb=Verb.MIRROR)
-        if "cuda" in crate.features[site.name] or crate.name not in self.crates:
-            reason = "switches a CUDA-only library on top of the cuda feature"
-            return Decision(site, crate.name, State.LEFT, "candle.features", verb=Verb.LEAVE, reason=reason)
-        reason = "forwards a CUDA-only library of another crate"
+        on_top = "cuda" in crate.features[site.name]
+        reason = (
+            "switches a CUDA-only library on top of the cuda feature"
+            if on_top
+            else "forwards a CUDA-only library of another crate"
+        )
         return Decision(site, crate.name, State.LEFT, "candle.features", verb=Verb.LEAVE, reason=reason)

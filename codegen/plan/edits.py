@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codegen.candle.release import in_range
 from codegen.errors import Conflict, Location, Problem, UnknownSite
+from codegen.paths import templates_dir
 from codegen.plan.model import Edit, Origin
 from codegen.render.environment import render
 from codegen.spec.model import Gating, Verb
@@ -75,7 +76,7 @@ class _Planner:
 
     def edits_of(self, decision: Decision) -> list[Edit]:
         site = decision.site
-        if decision.rule not in self.scan.rules or decision.reason.startswith("inside the "):
+        if decision.rule not in self.scan.rules or decision.inside:
             return []
         rule = self.scan.rules[decision.rule].rule
         if rule.verb is Verb.LEAVE or (site.kind == "use" and rule.verb is Verb.MIRROR):
@@ -103,7 +104,11 @@ class _Planner:
     def imports(self, decision: Decision, used: str) -> list[Edit]:
         rule = self.scan.rules[decision.rule].rule
         source = self.scan.sources[decision.site.path]
-        made = verbs.extend_use(source, decision.site, used, self._style(rule))
+        try:
+            made = verbs.extend_use(source, decision.site, used, self._style(rule))
+        except CannotMirror as error:
+            self._fail(decision, source, str(error))
+            return []
         origin = Origin(rule.id, self.specs.where(rule.id), decision.lands or 0)
         return [Edit(decision.site.path, e.start, e.end, e.text, origin) for e in made]
 
@@ -130,7 +135,8 @@ class _Planner:
         match rule.verb:
             case Verb.OVERRIDE:
                 context = EditContext(self.cfg, site.item, site.name)
-                return verbs.insert_override(source, site, render(rule.template or "", context), style)
+                text = render(rule.template or "", context, root=templates_dir())
+                return verbs.insert_override(source, site, text, style)
             case Verb.SWAP:
                 return verbs.swap_function(source, site, style)
             case Verb.OR_IN:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.errors import ForeignBackend
-from codegen.paths import repository_root
+from codegen.paths import repository_root, templates_dir
 from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
 from codegen.render.backend import FileContext, Header, backend_context
@@ -39,7 +39,7 @@ def new_files(
         where = specs.where(rule.id)
         if rule.template is not None:
             header = Header(phase.phase, rule.template, where.rsplit(":", 1)[0])
-            text = render(rule.template, FileContext.of(header, backend))
+            text = render(rule.template, FileContext.of(header, backend), root=templates_dir())
         else:
             text = rename(tree.read(rule.mirror or "").decode())
         made[rule.path] = whole(text, Origin(rule.id, where, phase.phase, rule.template))

@@ -39,8 +39,7 @@ def uncommitted(root: Path, record: Record | None = None) -> tuple[str, ...]:
         *("--", "."),
     )
     # `XY path`, ended by NUL, relative to the top of the repository whatever the working directory.
-    entries = (entry[3:] for entry in status.stdout.split(b"\0") if entry)
-    paths = {os.fsdecode(path[len(prefix) :]) for path in entries if path.startswith(prefix)}
+    paths = {os.fsdecode(entry[3 + len(prefix) :]) for entry in status.stdout.split(b"\0") if entry}
     ours = record.left() if record is not None else {}
     return tuple(sorted(path for path in paths if path not in ours or digest_of(root / path) != ours[path]))
 

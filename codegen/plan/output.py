@@ -4,56 +4,109 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen import __version__
 from codegen.errors import InputOutputError
 from codegen.plan.patch import phase_patch
+from codegen.plan.record import checked_path
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from codegen.plan.analysis import Analysis
     from codegen.plan.decide import Decision
     from codegen.plan.model import FileChange
 
 SCHEMA_VERSION = 1
+TOOL = "candle-rocm"
+REPORT = "report.json"
 
 
 def write_output(folder: Path, analysis: Analysis) -> tuple[str, ...]:
-    """Write the plan below `folder` and return the relative paths, sorted; what an earlier run left there is replaced.
+    """Write the plan below `folder` and return the relative paths, sorted.
 
-    `patches/0001-core.patch` per phase, `files/<path>` per new file, `report.json`. Raises `InputOutputError`.
+    `patches/0001-core.patch` per phase, `files/<path>` per new file, `report.json`. What an earlier run left there and
+    this one does not write is deleted; files that are not ours stay. Raises `InputOutputError`, and then everything
+    there is as it was.
     """
     plan = analysis.plan
-    texts: dict[str, bytes] = {"report.json": _report(analysis).encode()}
+    texts: dict[str, bytes] = {REPORT: _report(analysis).encode()}
     for phase in plan.phases:
         patch = phase_patch(
             phase.changes, phase=phase.phase, name=phase.name, summary=phase.summary, release=plan.release
         )
-        texts[f"patches/{phase.phase:04}-{phase.name}.patch"] = patch.encode()
-        texts |= {f"files/{change.path}": change.after for change in phase.changes if change.before is None}
+        texts[_patch_path(phase.phase, phase.name)] = patch.encode()
+        texts |= {_file_path(change.path): change.after for change in phase.changes if change.before is None}
     try:
-        for part in ("patches", "files"):
-            shutil.rmtree(folder / part, ignore_errors=True)
-        for path, content in texts.items():
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not target.exists() or target.read_bytes() != content:
-                target.write_bytes(content)
+        stale = _earlier(folder) - texts.keys()
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder, texts)
+        for path in stale:
+            _delete(folder, path)
     except OSError as error:
         raise InputOutputError(
-            f"cannot write {error.filename}: {error.strerror}", remedy="free space, or choose another folder with --out"
+            f"cannot write {error.filename or folder}: {error.strerror}",
+            remedy="make room there and see to the permissions, or choose another folder with --out",
         ) from error
     return tuple(sorted(texts))
+
+
+def _patch_path(phase: int, name: str) -> str:
+    return f"patches/{phase:04}-{name}.patch"
+
+
+def _file_path(path: str) -> str:
+    return f"files/{path}"
+
+
+def _earlier(folder: Path) -> set[str]:
+    """What the report that lies there says an earlier run wrote; nothing if there is none, or it is not ours."""
+    try:
+        document = json.loads((folder / REPORT).read_bytes())
+        if document["tool"]["name"] != TOOL:
+            return set()
+        patches = {_patch_path(phase["phase"], phase["name"]) for phase in document["phases"]}
+        new = {_file_path(file["path"]) for phase in document["phases"] for file in phase["files"] if file["new"]}
+        return {checked_path(path) for path in patches | new}
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _replace(folder: Path, texts: Mapping[str, bytes]) -> None:
+    """Write the files aside, then rename all of them into place; those that are as wanted keep their times."""
+    staging = Path(tempfile.mkdtemp(prefix=".candle-rocm-", dir=folder))
+    try:
+        staged = []
+        for index, (path, content) in enumerate(texts.items()):
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.is_file() or target.read_bytes() != content:
+                (staging / str(index)).write_bytes(content)
+                staged.append((staging / str(index), target))
+        for source, target in staged:
+            source.replace(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _delete(folder: Path, path: str) -> None:
+    """Delete a file and the folders that are then empty."""
+    target = folder / path
+    target.unlink(missing_ok=True)
+    for parent in target.relative_to(folder).parents:
+        if parent.parts and (folder / parent).is_dir() and not any((folder / parent).iterdir()):
+            (folder / parent).rmdir()
 
 
 def _report(analysis: Analysis) -> str:
     plan = analysis.plan
     document = {
         "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "candle-rocm", "version": __version__},
+        "tool": {"name": TOOL, "version": __version__},
         "candle": plan.release,
         "gating": plan.gating,
         "phases": [

@@ -281,32 +281,37 @@ def _heading(lines: Sequence[str], start: int, end: int) -> str:
 def _settled(
     before: Sequence[str], after: Sequence[str], edits: Sequence[Replacement], starts: set[int]
 ) -> Iterator[Replacement]:
-    """Each pure insertion moved, among places that give the same text, to one where a region starts."""
+    """Each pure insertion at that place, among those that give the same text, where a region starts.
+
+    Without such a region it is the lowest place, as in git.
+    """
     top = 0
     for index, edit in enumerate(edits):
-        # One unchanged line stays between this edit and each of its neighbours.
-        bottom = edits[index + 1].start - 1 if index + 1 < len(edits) else len(before)
-        moved = _slide(after, edit, edit.start - top, bottom - edit.end, starts) if edit.start == edit.end else edit
-        top = moved.end + 1
-        yield moved
+        bottom = edits[index + 1].start if index + 1 < len(edits) else len(before)
+        if edit.start == edit.end:
+            edit = _raised(after, _lowered(after, edit, bottom), top, starts)
+        top = edit.end
+        yield edit
 
 
-def _slide(after: Sequence[str], edit: Replacement, up: int, down: int, starts: set[int]) -> Replacement:
-    """`up` and `down`: by how many lines the insertion may move."""
-    if edit.new_start in starts:
-        return edit
-    first, end = edit.new_start, edit.new_end
-    for step in range(1, up + 1):
-        if after[first - step] != after[end - step]:
+def _lowered(after: Sequence[str], edit: Replacement, bottom: int) -> Replacement:
+    step = 0
+    while edit.end + step < bottom and after[edit.new_start + step] == after[edit.new_end + step]:
+        step += 1
+    return _shifted(edit, step)
+
+
+def _raised(after: Sequence[str], edit: Replacement, top: int, starts: set[int]) -> Replacement:
+    for step in range(edit.start - top + 1):
+        if step and after[edit.new_start - step] != after[edit.new_end - step]:
             break
-        if first - step in starts:
-            return Replacement(edit.start - step, edit.end - step, first - step, end - step)
-    for step in range(1, down + 1):
-        if after[first + step - 1] != after[end + step - 1]:
-            break
-        if first + step in starts:
-            return Replacement(edit.start + step, edit.end + step, first + step, end + step)
+        if edit.new_start - step in starts:
+            return _shifted(edit, -step)
     return edit
+
+
+def _shifted(edit: Replacement, by: int) -> Replacement:
+    return Replacement(edit.start + by, edit.end + by, edit.new_start + by, edit.new_end + by)
 
 
 # Matching lines

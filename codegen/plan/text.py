@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from codegen.plan.model import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from codegen.plan.model import Edit, Origin
 
 
+_WORD = re.compile(r"\w+")
+
+
 @dataclass(frozen=True, slots=True)
 class EditedText:
-    """A file after its edits."""
+    """A file after its edits: every line that is not as in the pristine file lies in a region."""
 
     text: str
     regions: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hunk:
+    """Lines `old_start..old_end` became lines `new_start..new_end` (from 0, half-open)."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+    @property
+    def growth(self) -> int:
+        return (self.new_end - self.new_start) - (self.old_end - self.old_start)
+
+    def touches(self, region: Region) -> bool:
+        """Whether it changes lines of the region or lines right beside it."""
+        return region.first - 1 <= self.old_end and self.old_start <= region.last
 
 
 def edited(pristine: bytes, edits: Sequence[Edit]) -> EditedText:
@@ -31,54 +55,117 @@ def edited(pristine: bytes, edits: Sequence[Edit]) -> EditedText:
         kept = pristine[position : edit.start].decode()
         pieces += [kept, edit.text]
         line += kept.count("\n")
-        leading = len(edit.text) - len(edit.text.lstrip("\n"))
-        trailing = len(edit.text) - len(edit.text.rstrip("\n"))
-        first = line + leading + 1
+        # A newline at an end of the text only sets it apart from a pristine line that stays as it is.
+        set_apart_before = edit.text.startswith("\n") and pristine[edit.start : edit.start + 1] in (b"\n", b"")
+        set_apart_behind = edit.text.endswith("\n") and pristine[edit.end - 1 : edit.end] in (b"\n", b"")
+        first = line + 1 + set_apart_before
         line += edit.text.count("\n")
-        regions.append(Region(first, max(first, line + 1 - trailing), edit.origin))
+        regions.append(Region(first, max(first, line + 1 - set_apart_behind), edit.origin))
         position = edit.end
     pieces.append(pristine[position:].decode())
-    return EditedText("".join(pieces), tuple(regions))
+    text = "".join(pieces)
+    return EditedText(text, _within(regions, len(_lines(text))))
 
 
-def formatted(text: EditedText, rustfmt: Callable[[str], str]) -> EditedText:
-    """The text with rustfmt's changes, those only that touch generated lines: the rest stays byte-identical."""
-    wished = rustfmt(text.text)
+def formatted(text: EditedText, wished: str) -> EditedText:
+    """The text with those changes of `wished`, rustfmt's form of it, that touch generated lines.
+
+    The rest stays byte-identical: rustfmt's opinion of Candle's own lines is not ours to carry out.
+    """
     if wished == text.text:
         return text
-    old, new = text.text.splitlines(keepends=True), wished.splitlines(keepends=True)
+    old, new = _lines(text.text), _lines(wished)
+    wishes = _hunks(old, new)
+    touching = [hunk for hunk in wishes if any(hunk.touches(region) for region in text.regions)]
     result: list[str] = []
-    moved: list[tuple[int, int]] = []  # (old line index, shift from there on)
-    shift = 0
-    for tag, a, b, c, d in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
-        ours = tag != "equal" and any(r.first - 1 <= b and a <= r.last for r in text.regions)
-        if tag != "equal" and ours:
-            result += new[c:d]
-            shift += (d - c) - (b - a)
-            moved.append((b, shift))
-        else:
-            result += old[a:b]
-    regions = tuple(
-        Region(r.first + _shift(moved, r.first - 1), r.last + _shift(moved, r.last), r.origin) for r in text.regions
-    )
-    return EditedText("".join(result), regions)
+    taken: list[_Hunk] = []
+    position = 0
+    for wish in _with_other_halves(touching, wishes, old, new):
+        result += old[position : wish.old_start]
+        taken.append(replace(wish, new_start=len(result), new_end=len(result) + wish.new_end - wish.new_start))
+        result += new[wish.new_start : wish.new_end]
+        position = wish.old_end
+    result += old[position:]
+    regions = [_grown(region, _moved(region, taken), taken) for region in text.regions]
+    return EditedText("".join(result), _within(regions, len(result)))
 
 
-def _shift(moved: list[tuple[int, int]], line: int) -> int:
-    found = 0
-    for start, shift in moved:
-        if start <= line:
-            found = shift
-    return found
+def rewritten(before: EditedText, after: str, origin: Origin) -> EditedText:
+    """A file that was rewritten as a whole: the lines that differ have one origin, known regions move along."""
+    old, new = _lines(before.text), _lines(after)
+    hunks = _hunks(old, new)
+    known = (_moved(region, hunks) for region in before.regions)
+    own = (Region(hunk.new_start + 1, max(hunk.new_start + 1, hunk.new_end), origin) for hunk in hunks)
+    return EditedText(after, _within((*known, *own), len(new)))
 
 
 def whole(text: str, origin: Origin) -> EditedText:
     """A new file: every line has one origin."""
-    return EditedText(text, (Region(1, max(1, text.count("\n")), origin),))
+    return EditedText(text, (Region(1, max(1, len(_lines(text))), origin),))
 
 
-def changed_lines(before: str, after: str, origin: Origin) -> tuple[Region, ...]:
-    """Regions of a file that was rewritten as a whole: the lines that differ."""
-    old, new = before.splitlines(), after.splitlines()
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; only a newline ends one (`str.splitlines` also splits at form feeds and the like)."""
+    return list(io.StringIO(text, newline="\n"))
+
+
+def _hunks(old: Sequence[str], new: Sequence[str]) -> list[_Hunk]:
     opcodes = SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes()
-    return tuple(Region(c + 1, max(c + 1, d), origin) for tag, _, _, c, d in opcodes if tag != "equal")
+    return [_Hunk(a, b, c, d) for tag, a, b, c, d in opcodes if tag != "equal"]
+
+
+def _with_other_halves(
+    chosen: Iterable[_Hunk], wishes: Sequence[_Hunk], old: Sequence[str], new: Sequence[str]
+) -> list[_Hunk]:
+    """The chosen hunks and those that they make sense with only, in order.
+
+    rustfmt also sorts imports and modules. A line that moves is two hunks: one without the other would lose the line,
+    or have it twice.
+    """
+
+    def gained(hunk: _Hunk) -> Counter[str]:
+        words = Counter(_WORD.findall("".join(new[hunk.new_start : hunk.new_end])))
+        words.subtract(_WORD.findall("".join(old[hunk.old_start : hunk.old_end])))
+        return words
+
+    taken = set(chosen)
+    balance: Counter[str] = Counter()
+    for hunk in taken:
+        balance.update(gained(hunk))
+    while any(balance.values()):
+        others = [hunk for hunk in wishes if hunk not in taken]
+        halves = [hunk for hunk in others if any(balance[word] * count < 0 for word, count in gained(hunk).items())]
+        if not halves:
+            break
+        nearest = min(halves, key=lambda hunk: min(abs(hunk.old_start - each.old_start) for each in taken))
+        taken.add(nearest)
+        balance.update(gained(nearest))
+    return sorted(taken, key=lambda hunk: hunk.old_start)
+
+
+def _moved(region: Region, hunks: Sequence[_Hunk]) -> Region:
+    """Where the region is after the hunks; lines added right before or behind it do not become part of it."""
+    start, end = region.first - 1, region.last
+    new_start = start + sum(hunk.growth for hunk in hunks if hunk.old_end <= start)
+    new_end = end + sum(hunk.growth for hunk in hunks if hunk.old_end <= end and hunk.old_start < end)
+    for hunk in hunks:
+        if hunk.old_start < start < hunk.old_end:
+            new_start = hunk.new_start
+        if hunk.old_start < end < hunk.old_end:
+            new_end = hunk.new_end
+    return Region(new_start + 1, max(new_start + 1, new_end), region.origin)
+
+
+def _grown(before: Region, after: Region, hunks: Iterable[_Hunk]) -> Region:
+    """The moved region with all lines of the hunks that touched it."""
+    first, last = after.first, after.last
+    for hunk in hunks:
+        if hunk.touches(before):
+            first, last = min(first, hunk.new_start + 1), max(last, hunk.new_end)
+    return Region(first, last, before.origin)
+
+
+def _within(regions: Iterable[Region], lines: int) -> tuple[Region, ...]:
+    """The regions, none of them past the end of a file (where the last lines were deleted)."""
+    end = max(1, lines)
+    return tuple(Region(min(r.first, end), min(r.last, end), r.origin) for r in regions)

@@ -326,9 +326,11 @@ def _lock(home: Home, disk: Disk) -> int:
             ) from None
         except FileNotFoundError:
             pass  # its last owner removed the file between our opening and locking it
-        except BaseException:
+        except OSError as error:
             os.close(descriptor)
-            raise
+            raise InputOutputError(
+                f"cannot lock {home.lock}: {error.strerror}", remedy="work on a disk that has file locks, such as /tmp"
+            ) from error
         os.close(descriptor)
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.candle.cache import default_cache
-from codegen.candle.tree import open_tree
+from codegen.candle.tree import CandleTree, open_tree
 from codegen.errors import UsageError
 from codegen.plan import record as records
 from codegen.plan.transaction import recover
 from codegen.spec.loader import load_specs
+from codegen.spec.model import Gating
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codegen.candle.tree import CandleTree
     from codegen.plan.record import Record
     from codegen.spec.loaded import LoadedSpecs
 
@@ -41,6 +41,12 @@ class Workspace:
         """Whether the oracles were run on this release."""
         return self.tree.release in {release.version for release in self.specs.candle.releases}
 
+    def gating(self, named: str | None) -> Gating:
+        """The gating that the user named, else the one that is applied, else the default."""
+        if named is None and self.record is not None:
+            named = self.record.header.gating
+        return Gating.DUMMY if named is None else Gating(named)
+
 
 def open_workspace(
     candle: str | Path,
@@ -62,8 +68,19 @@ def open_workspace(
     if Path(candle).is_dir() and recover(Path(candle)) and progress is not None:
         progress("settled an apply that was interrupted")
     specs = load_specs(cache=default_cache() / "specs")
-    tree = open_tree(candle, offline=offline, progress=progress)
-    record = records.load_record(tree.root)
-    if record is not None:
-        tree = tree.with_overlay(record.pristine_overlay(tree.root))
+    tree, record = _pristine(candle, offline=offline, progress=progress)
     return Workspace(tree.root, tree, record, specs)
+
+
+def _pristine(
+    candle: str | Path, *, offline: bool, progress: Callable[[str], None] | None
+) -> tuple[CandleTree, Record | None]:
+    """The tree without what is applied to it, even where a manifest that an apply changed was broken by hand since."""
+    record = records.load_record(Path(candle)) if Path(candle).is_dir() else None
+    if record is None:
+        return open_tree(candle, offline=offline, progress=progress), None
+    root = Path(candle)
+    overlay = record.pristine_overlay(root)
+    if any(path.endswith("Cargo.toml") for path in overlay):
+        return CandleTree(root, "", ()).with_overlay(overlay), record
+    return open_tree(root).with_overlay(overlay), record

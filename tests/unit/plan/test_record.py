@@ -1,0 +1,419 @@
+"""The record says what is applied; a damaged one is an error with a place and a remedy, never a wrong answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codegen.errors import Conflict, ExitCode, InputOutputError
+from codegen.plan.model import FileChange
+from codegen.plan.record import (
+    FOLDER,
+    AppliedFile,
+    AppliedPhase,
+    Home,
+    Record,
+    RecordHeader,
+    checked_path,
+    decode_record,
+    digest_of,
+    encode_record,
+    load_record,
+    original_bytes,
+    sha256,
+)
+from codegen.plan.transaction import Disk, apply_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEADER = RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs")
+LIB = "candle-core/src/lib.rs"
+NEW = "candle-core/src/rocm/mod.rs"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _unsynced() -> Iterator[None]:
+    """Tests need not wait until every file is on the medium."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Disk, "flush", lambda disk, descriptor: None)
+        yield
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Phases 0 and 1 applied: one file changed twice, one new in phase 0, one changed in phase 1 only."""
+    root = tmp_path / "candle"
+    (root / LIB).parent.mkdir(parents=True)
+    (root / LIB).write_bytes(b"pristine\n")
+    (root / "README.md").write_bytes(b"")
+    apply_phase(root, 0, [FileChange(LIB, b"pristine\n", b"phase 0\n"), FileChange(NEW, None, b"new\n")], HEADER)
+    apply_phase(root, 1, [FileChange(LIB, b"phase 0\n", b"phase 1\n"), FileChange("README.md", b"", b"x")], HEADER)
+    return root
+
+
+def loaded(root: Path) -> Record:
+    record = load_record(root)
+    assert record is not None
+    return record
+
+
+def refusal(root: Path) -> str:
+    """The message with which the record of the tree is refused."""
+    with pytest.raises(Conflict) as caught:
+        load_record(root)
+    assert type(caught.value) is Conflict
+    assert caught.value.exit_code == ExitCode.CONFLICT
+    return str(caught.value)
+
+
+# What it says
+
+
+def test_where_everything_lies(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+
+    assert home.record == tmp_path / ".candle-rocm/record.json"
+    assert home.original(3, "a/b.rs") == tmp_path / ".candle-rocm/before/3/a/b.rs"
+    assert home.transaction == tmp_path / ".candle-rocm/transaction"
+    assert not home.exists()
+    assert not home.has_originals()
+
+
+def test_a_tree_without_record(tmp_path: Path) -> None:
+    assert load_record(tmp_path) is None
+    (tmp_path / FOLDER).mkdir()
+    assert load_record(tmp_path) is None
+    assert load_record(tmp_path / "nowhere") is None
+
+
+def test_what_is_on_disk(tree: Path) -> None:
+    document = json.loads(Home(tree).record.read_text())
+
+    assert {key: value for key, value in document.items() if key != "phases"} == {
+        "schema_version": 1,
+        "tool_version": "0.1.0",
+        "release": "0.11.1",
+        "gating": "dummy",
+        "runtime": "rocm-rs",
+    }
+    assert [phase["phase"] for phase in document["phases"]] == [0, 1]
+    assert document["phases"][0]["folders"] == ["candle-core/src/rocm"]
+    assert document["phases"][0]["files"][0] == {
+        "path": LIB,
+        "before": sha256(b"pristine\n"),
+        "after": sha256(b"phase 0\n"),
+        "mode": (tree / LIB).stat().st_mode & 0o7777,
+    }
+    assert document["phases"][0]["files"][1]["before"] is None
+    assert document["phases"][0]["files"][1]["mode"] is None
+    assert (tree / FOLDER / "before/0" / LIB).read_bytes() == b"pristine\n"
+    assert (tree / FOLDER / "before/1" / LIB).read_bytes() == b"phase 0\n"
+    assert not (tree / FOLDER / "before/0" / NEW).exists()
+
+
+def test_phases_in_order(tree: Path) -> None:
+    record = loaded(tree)
+
+    assert record.header == HEADER
+    assert [phase.phase for phase in record.phases] == [0, 1]
+    assert record.last.phase == 1
+
+
+def test_files_of_a_phase_are_sorted(tree: Path) -> None:
+    assert [file.path for file in loaded(tree).last.files] == ["README.md", LIB]
+
+
+def test_what_the_last_phase_left(tree: Path) -> None:
+    assert loaded(tree).left() == {LIB: sha256(b"phase 1\n"), NEW: sha256(b"new\n"), "README.md": sha256(b"x")}
+
+
+def test_pristine_contents_of_all_touched_files(tree: Path) -> None:
+    assert loaded(tree).pristine_overlay(tree) == {LIB: b"pristine\n", NEW: None, "README.md": b""}
+
+
+def test_pristine_contents_do_not_depend_on_the_tree(tree: Path) -> None:
+    (tree / LIB).unlink()
+    (tree / NEW).write_bytes(b"edited")
+
+    assert loaded(tree).pristine_overlay(tree)[LIB] == b"pristine\n"
+
+
+def test_nothing_is_hand_edited_at_first(tree: Path) -> None:
+    assert loaded(tree).hand_edited(tree) == ()
+
+
+def test_edited_missing_and_replaced_files_are_hand_edited(tree: Path) -> None:
+    (tree / LIB).write_bytes(b"phase 0\n")
+    (tree / "README.md").unlink()
+    (tree / NEW).unlink()
+    (tree / NEW).mkdir()
+
+    assert loaded(tree).hand_edited(tree) == ("README.md", LIB, NEW)
+
+
+def test_files_in_a_folder_that_is_a_file_now_are_hand_edited(tree: Path) -> None:
+    (tree / NEW).unlink()
+    (tree / NEW).parent.rmdir()
+    (tree / NEW).parent.write_bytes(b"")
+
+    assert loaded(tree).hand_edited(tree) == (NEW,)
+
+
+def test_other_files_are_not_looked_at(tree: Path) -> None:
+    (tree / "mine.rs").write_bytes(b"")
+
+    assert loaded(tree).hand_edited(tree) == ()
+
+
+# A record that is not as we wrote it
+
+
+def test_broken_json_is_shown_with_a_caret(tree: Path) -> None:
+    text = Home(tree).record.read_text()
+    Home(tree).record.write_text(text.replace('"gating": "dummy",', '"gating": dummy,'))
+
+    message = refusal(tree)
+
+    assert message.startswith(f"conflict: {Home(tree).record}:5:13: corrupt: Expecting value\n")
+    assert '  5 |   "gating": dummy,\n    |             ^\n' in message
+    assert "= help: restore record.json from a backup; without one, put pristine Candle's files back by hand" in message
+
+
+def test_every_truncation_is_an_error_with_a_place(tree: Path) -> None:
+    content = Home(tree).record.read_bytes()
+    for length in range(0, len(content) - 2, 7):
+        Home(tree).record.write_bytes(content[:length])
+        assert f"{Home(tree).record}:" in refusal(tree)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"null", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": ' + b"9" * 5000 + b"}"]
+)
+def test_anything_else_in_its_place(tree: Path, content: bytes) -> None:
+    Home(tree).record.write_bytes(content)
+
+    message = refusal(tree)
+
+    assert f"{Home(tree).record}:1:1: corrupt: " in message
+    assert "restore record.json from a backup" in message
+
+
+def altered(root: Path, *keys: str | int, value: Any) -> None:
+    document = json.loads(Home(root).record.read_text())
+    inner = document
+    for key in keys[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[keys[-1]]
+    else:
+        inner[keys[-1]] = value
+    Home(root).record.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "text"),
+    [
+        (("release",), ..., "'release' is missing"),
+        (("gating",), 1, "'gating' is 1, not of type str"),
+        (("schema_version",), True, "'schema_version' is true, not of type int"),
+        (("schema_version",), "1", "'schema_version' is \"1\", not of type int"),
+        (("phases",), {}, "'phases' is {}, not of type list"),
+        (("phases",), [], "'phases' are [], not one or more numbers in ascending order"),
+        (("phases", 0, "phase"), 1, "'phases' are [1, 1], not one or more numbers in ascending order"),
+        (("phases", 0, "phase"), 2, "'phases' are [2, 1], not one or more numbers in ascending order"),
+        (("phases", 0, "phase"), -1, "'phases' are [-1, 1], not one or more numbers in ascending order"),
+        (("phases", 0), "x", "'files' is missing"),
+        (("phases", 0, "files", 0, "path"), "../../etc/passwd", "'../../etc/passwd' is not a path in the tree"),
+        (("phases", 0, "files", 0, "path"), "/etc/passwd", "'/etc/passwd' is not a path in the tree"),
+        (("phases", 0, "files", 0, "path"), None, "'path' is null, not of type str"),
+        (("phases", 0, "files", 0, "after"), None, "'after' is null, not of type str"),
+        (("phases", 0, "files", 0, "before"), ..., "'before' is missing"),
+        (("phases", 0, "files", 0, "mode"), 0o10000, "'mode' is 4096, not permission bits"),
+        (("phases", 0, "files", 0, "mode"), -1, "'mode' is -1, not permission bits"),
+        (("phases", 0, "folders"), ["a/.."], "'a/..' is not a path in the tree"),
+        (("phases", 0, "folders"), [3], "3 is not a path in the tree"),
+    ],
+)
+def test_values_that_we_never_write(tree: Path, keys: tuple[str | int, ...], value: object, text: str) -> None:
+    altered(tree, *keys, value=value)
+
+    message = refusal(tree)
+
+    assert f"{Home(tree).record}:1:1: corrupt: {text}" in message
+    assert "restore record.json from a backup" in message
+
+
+def test_a_record_of_a_newer_tool(tree: Path) -> None:
+    altered(tree, "schema_version", value=2)
+
+    message = refusal(tree)
+
+    assert f"{Home(tree).record}:1:1: the record has schema 2, this candle-rocm knows 1" in message
+    assert "use the candle-rocm that applied the phases" in message
+
+
+def test_unknown_keys_of_a_later_version_are_read_over(tree: Path) -> None:
+    before = loaded(tree)
+    altered(tree, "comment", value="later")
+
+    assert loaded(tree) == before
+
+
+def test_a_deleted_record_is_not_taken_for_a_pristine_tree(tree: Path) -> None:
+    Home(tree).record.unlink()
+
+    message = refusal(tree)
+
+    assert f"{Home(tree).record} is missing, but {Home(tree).originals} still holds what files were before" in message
+    assert f"restore the record, or put the files back by hand and delete {Home(tree).folder}" in message
+
+
+def test_a_record_not_yet_written_is_no_damage(tree: Path) -> None:
+    # Between committing the first phase and writing its record; `recover` completes it.
+    Home(tree).record.unlink()
+    Home(tree).transaction.mkdir()
+
+    assert load_record(tree) is None
+
+
+def test_a_record_that_is_a_folder(tree: Path) -> None:
+    Home(tree).record.unlink()
+    Home(tree).record.mkdir()
+
+    with pytest.raises(InputOutputError) as caught:
+        load_record(tree)
+
+    assert caught.value.exit_code == ExitCode.IO
+    assert f"cannot read {Home(tree).record}: Is a directory" in str(caught.value)
+    assert "make it readable for you" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "file"])
+def test_a_folder_that_is_none(tmp_path: Path, kind: str) -> None:
+    home = tmp_path / FOLDER
+    if kind == "file":
+        home.write_bytes(b"")
+    else:
+        home.symlink_to(tmp_path if kind == "link" else tmp_path / "nowhere")
+
+    message = refusal(tmp_path)
+
+    assert f"{home} is not a folder of candle-rocm's own (it is a link or a file)" in message
+    assert "move it away" in message
+
+
+@pytest.mark.parametrize("damage", ["missing", "damaged"])
+def test_kept_bytes_that_are_gone_or_wrong(tree: Path, damage: str) -> None:
+    kept = Home(tree).original(0, LIB)
+    if damage == "missing":
+        kept.unlink()
+    else:
+        kept.write_bytes(b"pristine?\n")
+
+    with pytest.raises(Conflict) as caught:
+        loaded(tree).pristine_overlay(tree)
+
+    assert caught.value.exit_code == ExitCode.CONFLICT
+    assert f"{kept} is {damage}: it holds what {LIB} was before phase 0" in str(caught.value)
+    assert f"put pristine Candle's {LIB} back by hand" in str(caught.value)
+
+
+def test_kept_bytes_below_a_file(tree: Path) -> None:
+    kept = Home(tree).original(1, LIB)
+    shutil.rmtree(kept.parent)
+    kept.parent.write_bytes(b"")
+
+    with pytest.raises(Conflict, match="is missing"):
+        original_bytes(tree, 1, loaded(tree).last.files[1])
+
+
+def test_a_file_without_original_needs_no_kept_bytes(tmp_path: Path) -> None:
+    assert original_bytes(tmp_path, 0, AppliedFile(NEW, None, sha256(b""), None)) is None
+
+
+def test_a_file_that_cannot_be_read_is_not_called_edited(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    record = loaded(tree)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+
+    for call in (record.hand_edited, record.pristine_overlay, load_record):
+        with pytest.raises(InputOutputError, match=r"cannot read .*: Permission denied\n.*make it readable for you"):
+            call(tree)
+
+
+# Paths
+
+
+@pytest.mark.parametrize("path", ["a", "a/b.rs", ".cargo/config.toml", "a b", "é", "a\\b", "...", "..a", ".gitignore"])
+def test_paths_in_the_tree(path: str) -> None:
+    assert checked_path(path) == path
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/./b", "a/../b", "../a", "a\0b", ".git/hooks/x", f"{FOLDER}/x"],
+)
+def test_paths_that_are_not(path: str) -> None:
+    with pytest.raises(ValueError, match="is not a path in the tree"):
+        checked_path(path)
+
+
+def test_digest_of_what_is_no_file(tmp_path: Path) -> None:
+    assert digest_of(tmp_path) is None
+    assert digest_of(tmp_path / "nothing") is None
+    (tmp_path / "empty").write_bytes(b"")
+    assert digest_of(tmp_path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+# Laws
+
+NAMES = st.sampled_from(["a.rs", "a/b.rs", "é ü/日本.rs", "x/y/z"])
+DIGESTS = st.binary(max_size=3).map(sha256)
+FILES = st.builds(AppliedFile, NAMES, st.none() | DIGESTS, DIGESTS, st.none() | st.integers(0, 0o7777))
+HEADERS = st.builds(RecordHeader, st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    numbers = sorted(draw(st.sets(st.integers(0, 7), min_size=1)))
+    files = st.lists(FILES, max_size=3).map(tuple)
+    folders = st.lists(NAMES, max_size=2).map(tuple)
+    return Record(draw(HEADERS), tuple(AppliedPhase(number, draw(files), draw(folders)) for number in numbers))
+
+
+@settings(max_examples=50)
+@given(records())
+def test_what_is_written_is_read_back(record: Record) -> None:
+    source = Path("record.json")
+
+    assert decode_record(encode_record(record), source) == record
+    assert encode_record(decode_record(encode_record(record), source)) == encode_record(record)
+
+
+@settings(max_examples=100)
+@given(records(), st.data())
+def test_no_damage_is_a_traceback(record: Record, data: st.DataObject) -> None:
+    content = bytearray(encode_record(record))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4))
+    with suppress(Conflict):  # some damage spells another record, and any other exception fails the test
+        decode_record(bytes(content), Path("record.json"))
+
+
+def test_a_record_is_frozen(tree: Path) -> None:
+    record = loaded(tree)
+
+    with pytest.raises(AttributeError):
+        record.header = replace(HEADER, gating="cfg")  # type: ignore[misc]

@@ -1,0 +1,1387 @@
+"""A phase is written as a whole or not at all, whatever happens, and reverting gives every byte back."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import pickle
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from codegen.errors import CandleRocmError, Conflict, ExitCode, HandEdited, InputOutputError, PhaseOrder
+from codegen.plan.model import FileChange
+from codegen.plan.record import FOLDER, Home, RecordHeader, load_record
+from codegen.plan.transaction import DISK, Disk, apply_phase, recover, revert_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HEADER = RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs")
+REPOSITORY = Path(__file__).parents[3]
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+Snapshot = dict[str, tuple[str, int, bytes]]
+
+
+def snapshot(root: Path, *, with_record: bool = False) -> Snapshot:
+    """Kind, permission bits and content of everything below `root`."""
+    seen: Snapshot = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if not with_record and name.split("/")[0] == FOLDER:
+            continue
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if path.is_symlink():
+            seen[name] = ("link", mode, os.fsencode(path.readlink()))
+        elif path.is_dir():
+            seen[name] = ("folder", mode, b"")
+        else:
+            seen[name] = ("file", mode, path.read_bytes())
+    return seen
+
+
+def grow(root: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    return root
+
+
+DEVICE = "candle-core/src/device.rs"
+LIB = "candle-core/src/lib.rs"
+SCRIPT = "tools/run.sh"
+NEW = "candle-core/src/rocm/backend/mod.rs"
+PRISTINE = {DEVICE: b"pub enum Device { Cpu }\n", LIB: b"mod device;\r\n", SCRIPT: b"#!/bin/sh", "README.md": b""}
+PHASE_0 = (
+    FileChange(LIB, PRISTINE[LIB], b"mod device;\r\nmod rocm;\r\n"),
+    FileChange(NEW, None, b"//! ROCm.\n"),
+    FileChange(SCRIPT, PRISTINE[SCRIPT], b"#!/bin/sh\necho \xff\n"),
+)
+PHASE_1 = (
+    FileChange(DEVICE, PRISTINE[DEVICE], b"pub enum Device { Cpu, Rocm }\n"),
+    FileChange(NEW, PHASE_0[1].after, b"//! ROCm.\npub struct RocmDevice;\n"),
+    FileChange("candle-core/tests/rocm.rs", None, b""),
+)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL within the process: nothing that happens afterwards reaches the disk."""
+
+
+class Faulty(Disk):
+    """Fails at step `at` (counted from 0), once, or from then on."""
+
+    def __init__(self, at: int, fault: Callable[[], BaseException], *, forever: bool = False) -> None:
+        self.at = at
+        self.fault = fault
+        self.forever = forever
+        self.steps: list[str] = []
+
+    def step(self, verb: str, path: Path) -> None:
+        number = len(self.steps)
+        self.steps.append(f"{verb} {path.name}")
+        if number == self.at or (self.forever and number > self.at):
+            raise self.fault()
+
+    @property
+    def struck(self) -> bool:
+        return len(self.steps) > self.at
+
+
+def no_space() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _unsynced() -> Iterator[None]:
+    """Tests need not wait until every file is on the medium."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Disk, "flush", lambda disk, descriptor: None)
+        yield
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In memory where possible: a rename onto an existing file makes some file systems write to the medium."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = grow(tmp_path / "candle", PRISTINE)
+    (root / SCRIPT).chmod(0o755)
+    (root / DEVICE).chmod(0o640)
+    return root
+
+
+# Applying and reverting
+
+
+def test_apply_writes_every_file_and_the_record(tree: Path) -> None:
+    record = apply_phase(tree, 0, PHASE_0, HEADER)
+
+    assert (tree / LIB).read_bytes() == PHASE_0[0].after
+    assert (tree / NEW).read_bytes() == PHASE_0[1].after
+    assert record == load_record(tree)
+    assert [phase.phase for phase in record.phases] == [0]
+    assert record.last.folders == ("candle-core/src/rocm", "candle-core/src/rocm/backend")
+    assert (tree / FOLDER / "before/0" / LIB).read_bytes() == PRISTINE[LIB]
+    assert (tree / FOLDER / ".gitignore").read_text() == "*\n"
+    assert not Home(tree).transaction.exists()
+
+
+def test_apply_keeps_permission_bits_and_untouched_files(tree: Path) -> None:
+    before = snapshot(tree)
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    apply_phase(tree, 1, PHASE_1, HEADER)
+
+    after = snapshot(tree)
+    assert after[SCRIPT][1] == 0o755
+    assert after[DEVICE][1] == 0o640
+    assert after["README.md"] == before["README.md"]
+
+
+def test_a_new_file_has_the_bits_that_the_umask_allows(tree: Path) -> None:
+    previous = os.umask(0o027)
+    try:
+        apply_phase(tree, 0, PHASE_0, HEADER)
+    finally:
+        os.umask(previous)
+
+    assert snapshot(tree)[NEW][1] == 0o640
+
+
+def test_revert_gives_back_every_byte_and_leaves_no_trace(tree: Path) -> None:
+    before = snapshot(tree, with_record=True)
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+
+    assert revert_phase(tree) is None
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_phases_revert_in_reverse(tree: Path) -> None:
+    pristine = snapshot(tree, with_record=True)
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    after_0 = snapshot(tree, with_record=True)
+    apply_phase(tree, 1, PHASE_1, HEADER)
+
+    record = revert_phase(tree)
+
+    assert record == load_record(tree)
+    assert record is not None
+    assert record.last.phase == 0
+    assert snapshot(tree, with_record=True) == after_0
+    assert revert_phase(tree) is None
+    assert snapshot(tree, with_record=True) == pristine
+
+
+def test_revert_restores_permission_bits_changed_since(tree: Path) -> None:
+    before = snapshot(tree)
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    (tree / SCRIPT).chmod(0o600)
+
+    revert_phase(tree)
+
+    assert snapshot(tree) == before
+
+
+def test_revert_keeps_folders_that_somebody_else_uses(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    (tree / "candle-core/src/rocm/notes.txt").write_text("mine")
+
+    revert_phase(tree)
+
+    assert (tree / "candle-core/src/rocm/notes.txt").read_text() == "mine"
+    assert not (tree / "candle-core/src/rocm/backend").exists()
+
+
+def test_what_comes_back_is_new_to_cargo(tree: Path) -> None:
+    os.utime(tree / LIB, (1_000_000_000, 1_000_000_000))
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    built = (tree / LIB).stat().st_mtime_ns
+
+    revert_phase(tree)
+
+    assert (tree / LIB).stat().st_mtime_ns >= built
+
+
+def test_a_phase_without_files_is_recorded(tree: Path) -> None:
+    before = snapshot(tree, with_record=True)
+
+    apply_phase(tree, 0, (), HEADER)
+
+    assert load_record(tree) is not None
+    assert revert_phase(tree) is None
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_a_file_that_does_not_change_is_recorded_and_not_written(tree: Path) -> None:
+    before = (tree / LIB).stat()
+
+    record = apply_phase(tree, 0, [FileChange(LIB, PRISTINE[LIB], PRISTINE[LIB])], HEADER)
+
+    assert [file.path for file in record.last.files] == [LIB]
+    assert (tree / LIB).stat() == before
+
+
+def test_a_file_that_is_already_as_planned_counts(tree: Path) -> None:
+    (tree / LIB).write_bytes(PHASE_0[0].after)
+    before = snapshot(tree)
+
+    record = apply_phase(tree, 0, PHASE_0, HEADER)
+
+    assert LIB in record.left()
+    revert_phase(tree)
+    assert snapshot(tree) == before
+
+
+def test_a_later_tool_version_may_continue(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+
+    record = apply_phase(tree, 1, PHASE_1, RecordHeader("0.2.0", "0.11.1", "dummy", "rocm-rs"))
+
+    assert record.header.tool_version == "0.2.0"
+
+
+def test_the_tree_may_be_given_through_a_link_and_relative(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree.parent / "alias").symlink_to(tree)
+    monkeypatch.chdir(tree.parent)
+    before = snapshot(tree, with_record=True)
+
+    apply_phase(Path("alias"), 0, PHASE_0, HEADER)
+
+    assert (tree / NEW).read_bytes() == PHASE_0[1].after
+    revert_phase(Path("alias"))
+    assert snapshot(tree, with_record=True) == before
+
+
+# Refusals
+
+
+@contextmanager
+def refused(tree: Path, kind: type[CandleRocmError], code: ExitCode, *texts: str) -> Iterator[None]:
+    """The block raises `kind`, its message holds all of `texts`, and not a byte below `tree` differs."""
+    before = snapshot(tree, with_record=True)
+    with pytest.raises(kind) as caught:
+        yield
+    assert type(caught.value) is kind
+    assert caught.value.exit_code == code
+    for text in texts:
+        assert text in str(caught.value)
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_hand_edited_files_are_all_listed(tree: Path) -> None:
+    (tree / LIB).write_bytes(b"mod mine;\n")
+    (tree / SCRIPT).unlink()
+    grow(tree, {NEW: b"mine"})
+
+    with refused(
+        tree,
+        HandEdited,
+        ExitCode.CONFLICT,
+        f"{LIB} is not what the plan was made from",
+        f"{SCRIPT} is missing",
+        f"{NEW} exists already",
+        "--force",
+    ):
+        apply_phase(tree, 0, PHASE_0, HEADER)
+
+
+def test_force_overwrites_and_reverting_gives_the_edits_back(tree: Path) -> None:
+    (tree / LIB).write_bytes(b"mod mine;\n")
+    (tree / SCRIPT).unlink()
+    grow(tree, {NEW: b"mine"})
+    edited = snapshot(tree, with_record=True)
+
+    record = apply_phase(tree, 0, PHASE_0, HEADER, force=True)
+
+    assert (tree / LIB).read_bytes() == PHASE_0[0].after
+    assert record.hand_edited(tree) == ()
+    revert_phase(tree)
+    assert snapshot(tree, with_record=True) == edited
+
+
+def test_revert_refuses_hand_edited_files(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    (tree / LIB).write_bytes(b"mod mine;\n")
+    (tree / NEW).unlink()
+
+    with refused(
+        tree, HandEdited, ExitCode.CONFLICT, f"{LIB} was changed since phase 0 was applied", f"{NEW} is missing"
+    ):
+        revert_phase(tree)
+
+
+def test_a_forced_revert_gives_pristine_files(tree: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    (tree / LIB).write_bytes(b"mod mine;\n")
+    shutil.rmtree(tree / "candle-core/src/rocm")
+    shutil.rmtree(tree / "tools")
+
+    assert revert_phase(tree, force=True) is None
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_revert_minds_only_its_own_files(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    apply_phase(tree, 1, PHASE_1, HEADER)
+    (tree / LIB).write_bytes(b"mod mine;\n")
+
+    revert_phase(tree)
+
+    assert (tree / LIB).read_bytes() == b"mod mine;\n"
+
+
+def test_phases_are_applied_once_and_upwards(tree: Path) -> None:
+    apply_phase(tree, 1, (), HEADER)
+
+    with refused(tree, PhaseOrder, ExitCode.CONFLICT, "phase 1 is already applied", "revert it first"):
+        apply_phase(tree, 1, (), HEADER)
+    with refused(tree, PhaseOrder, ExitCode.CONFLICT, "phase 0 comes before phase 1", "revert phase 1 first"):
+        apply_phase(tree, 0, (), HEADER)
+
+
+def test_nothing_to_revert(tree: Path) -> None:
+    with refused(tree, PhaseOrder, ExitCode.CONFLICT, "no phase is applied", "nothing to take back"):
+        revert_phase(tree)
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        (RecordHeader("0.1.0", "0.9.1", "dummy", "rocm-rs"), "Candle release 0.11.1, phase 1 is planned with 0.9.1"),
+        (RecordHeader("0.1.0", "0.11.1", "cfg", "rocm-rs"), "gating dummy, phase 1 is planned with cfg"),
+        (RecordHeader("0.1.0", "0.11.1", "dummy", "dynamic"), "runtime rocm-rs, phase 1 is planned with dynamic"),
+    ],
+)
+def test_phases_of_different_plans_do_not_mix(tree: Path, header: RecordHeader, name: str) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, f"phase 0 was applied with {name}", "revert all phases first"):
+        apply_phase(tree, 1, PHASE_1, header)
+
+
+def test_kept_files_without_their_phase_are_not_overwritten(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    grow(tree, {f"{FOLDER}/before/1/x": b"kept"})
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, "before phase 1, which is not applied", "restore the record"):
+        apply_phase(tree, 1, PHASE_1, HEADER)
+
+
+def test_damaged_originals_stop_the_revert(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    Home(tree).original(0, LIB).write_bytes(b"rot")
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, "is damaged", "before phase 0", "git checkout"):
+        revert_phase(tree)
+
+
+def test_a_missing_tree_is_said_so(tmp_path: Path) -> None:
+    with refused(tmp_path, InputOutputError, ExitCode.IO, "nowhere is not a folder", "root of a Candle tree"):
+        apply_phase(tmp_path / "nowhere", 0, (), HEADER)
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "a//b", "", f"{FOLDER}/record.json", ".git/x"])
+def test_a_path_outside_of_the_tree_is_our_own_bug(tree: Path, path: str) -> None:
+    with pytest.raises(ValueError, match="is not a path in the tree"):
+        apply_phase(tree, 0, [FileChange(path, None, b"")], HEADER)
+
+
+# Links
+
+
+def test_a_link_inside_the_tree_is_followed(tree: Path) -> None:
+    (tree / "core").symlink_to("candle-core")
+    (tree / "lib.rs").symlink_to(LIB)
+    before = snapshot(tree, with_record=True)
+
+    apply_phase(
+        tree, 0, [FileChange("core/x.rs", None, b"x"), FileChange("lib.rs", PRISTINE[LIB], b"mod link;\n")], HEADER
+    )
+
+    assert (tree / "lib.rs").is_symlink()
+    assert (tree / LIB).read_bytes() == b"mod link;\n"
+    assert (tree / "candle-core/x.rs").read_bytes() == b"x"
+    revert_phase(tree)
+    assert snapshot(tree, with_record=True) == before
+
+
+@pytest.mark.parametrize("path", ["out/x.rs", "out.rs", "dangling.rs", "loop/x.rs", "record/x.rs"])
+def test_a_link_that_leaves_the_tree_is_refused(tree: Path, path: str) -> None:
+    outside = tree.parent / "outside"
+    outside.mkdir()
+    (outside / "out.rs").write_bytes(b"theirs")
+    (tree / "out").symlink_to(outside)
+    (tree / "out.rs").symlink_to("../outside/out.rs")
+    (tree / "dangling.rs").symlink_to(outside / "nothing.rs")
+    (tree / "loop").symlink_to("loop")
+    (tree / "record").symlink_to(FOLDER)
+    change = FileChange(path, b"theirs" if path == "out.rs" else None, b"ours")
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, f"{path} leads out of the tree", "symbolic link"):
+        apply_phase(tree, 0, [PHASE_0[0], change], HEADER, force=True)
+
+    assert [entry.name for entry in outside.iterdir()] == ["out.rs"]
+    assert (outside / "out.rs").read_bytes() == b"theirs"
+
+
+def test_a_link_put_in_place_after_applying_is_refused_by_revert(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    outside = tree.parent / "outside"
+    shutil.move(tree / "candle-core", outside)
+    (tree / "candle-core").symlink_to(outside)
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, "leads out of the tree"):
+        revert_phase(tree, force=True)
+
+
+def test_the_record_is_never_written_through_a_link(tree: Path) -> None:
+    outside = grow(tree.parent, {"outside": b"theirs"}) / "outside"
+    Home(tree).folder.mkdir()
+    for name in (".gitignore", "lock"):
+        link = Home(tree).folder / name
+        link.symlink_to(outside if name == "lock" else tree.parent / "nothing")
+
+        with pytest.raises(InputOutputError, match="Too many levels of symbolic links"):
+            apply_phase(tree, 0, PHASE_0, HEADER)
+
+        assert outside.read_bytes() == b"theirs"
+        assert not (tree.parent / "nothing").exists()
+        link.unlink(missing_ok=True)
+        Home(tree).folder.mkdir(exist_ok=True)
+
+
+def test_two_names_of_one_file_are_refused(tree: Path) -> None:
+    (tree / "lib.rs").symlink_to(LIB)
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, f"{LIB} and lib.rs are the same file", "by a copy"):
+        apply_phase(tree, 0, [PHASE_0[0], FileChange("lib.rs", PRISTINE[LIB], b"")], HEADER)
+
+
+def test_a_folder_of_the_record_that_is_a_link_is_refused(tree: Path) -> None:
+    (tree.parent / "elsewhere").mkdir()
+    (tree / FOLDER).symlink_to(tree.parent / "elsewhere")
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, "not a folder of candle-rocm's own", "move it away"):
+        apply_phase(tree, 0, PHASE_0, HEADER)
+
+    assert list((tree.parent / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_something_else_than_a_file_is_refused(tree: Path, make: Callable[[Path], None]) -> None:
+    make(tree / "x.rs")
+
+    with pytest.raises(Conflict, match=r"x\.rs is not a regular file"):
+        apply_phase(tree, 0, [FileChange("x.rs", None, b"")], HEADER, force=True)
+
+
+def test_a_file_where_a_folder_must_be(tree: Path) -> None:
+    grow(tree, {"a": b"mine"})
+
+    with refused(tree, InputOutputError, ExitCode.IO, "a/b.rs: Not a directory", "the tree is as it was"):
+        apply_phase(tree, 0, [PHASE_0[0], FileChange("a/b.rs", None, b"")], HEADER)
+
+
+# Two processes at once
+
+
+@contextmanager
+def locked(root: Path) -> Iterator[None]:
+    Home(root).folder.mkdir(exist_ok=True)
+    with Home(root).lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def test_a_second_process_is_refused(tree: Path) -> None:
+    with locked(tree):
+        for operation in (apply_0, revert):
+            with refused(tree, Conflict, ExitCode.CONFLICT, "another candle-rocm is changing", "wait until it is done"):
+                operation(tree, DISK)
+
+
+def test_a_tree_in_the_midst_of_another_process_is_not_recovered(tree: Path) -> None:
+    with locked(tree):
+        Home(tree).transaction.mkdir()
+        with refused(tree, Conflict, ExitCode.CONFLICT, "another candle-rocm is changing"):
+            recover(tree)
+
+
+def test_the_lock_dies_with_its_process(tree: Path) -> None:
+    code = (
+        "import fcntl, os, signal, sys\n"
+        "file = open(sys.argv[1], 'w')\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    Home(tree).folder.mkdir()
+    done = subprocess.run([sys.executable, "-c", code, str(Home(tree).lock)], check=False)
+
+    assert done.returncode == -9
+    apply_phase(tree, 0, PHASE_0, HEADER)
+
+
+def test_a_lock_removed_by_its_last_owner_is_taken_anew(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = snapshot(tree, with_record=True)
+    flock = fcntl.flock
+    calls = []
+
+    def owner_leaves_first(descriptor: int, operation: int) -> None:
+        calls.append(operation)
+        if len(calls) == 1:
+            shutil.rmtree(Home(tree).folder)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", owner_leaves_first)
+    apply_phase(tree, 0, PHASE_0, HEADER)
+
+    assert len(calls) == 2
+    monkeypatch.undo()
+    revert_phase(tree)
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_a_folder_removed_by_its_last_owner_is_made_anew(tree: Path) -> None:
+    class Overtaken(Disk):
+        made = 0
+
+        def make_folder(self, path: Path) -> None:
+            super().make_folder(path)
+            if path == Home(tree).folder:
+                self.made += 1
+                if self.made == 1:
+                    path.rmdir()
+
+    disk = Overtaken()
+
+    apply_phase(tree, 0, PHASE_0, HEADER, disk=disk)
+
+    assert disk.made == 2
+    assert load_record(tree) is not None
+
+
+def test_a_disk_without_locks(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    with pytest.raises(InputOutputError) as caught:
+        apply_phase(tree, 0, PHASE_0, HEADER)
+
+    assert caught.value.exit_code == ExitCode.IO
+    assert f"cannot lock {Home(tree).lock}: No locks available" in str(caught.value)
+    assert "work on a disk that has file locks" in str(caught.value)
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+
+
+# Errors of the disk
+
+
+def steps_of(operation: Callable[[Path, Disk], object], start: Path, scratch: Path) -> list[str]:
+    root = shutil.copytree(start, scratch / "count", symlinks=True)
+    disk = Faulty(10_000, no_space)
+    operation(root, disk)
+    shutil.rmtree(root)
+    return disk.steps
+
+
+def apply_1(root: Path, disk: Disk) -> object:
+    return apply_phase(root, 1, PHASE_1, HEADER, disk=disk)
+
+
+def apply_0(root: Path, disk: Disk) -> object:
+    return apply_phase(root, 0, PHASE_0, HEADER, disk=disk)
+
+
+def revert(root: Path, disk: Disk) -> object:
+    return revert_phase(root, disk=disk)
+
+
+def no_start(root: Path) -> None:
+    """Nothing applied."""
+
+
+def start_0(root: Path) -> None:
+    apply_phase(root, 0, PHASE_0, HEADER)
+
+
+def start_01(root: Path) -> None:
+    start_0(root)
+    apply_phase(root, 1, PHASE_1, HEADER)
+
+
+OPERATIONS = pytest.mark.parametrize(
+    ("prepare", "operation"),
+    [
+        pytest.param(no_start, apply_0, id="apply-first"),
+        pytest.param(start_0, apply_1, id="apply-second"),
+        pytest.param(start_01, revert, id="revert-second"),
+        pytest.param(start_0, revert, id="revert-last"),
+    ],
+)
+
+
+def files_of(seen: Snapshot) -> Snapshot:
+    return {name: entry for name, entry in seen.items() if entry[0] != "folder"}
+
+
+@OPERATIONS
+def test_an_error_at_any_step_changes_nothing(
+    tree: Path, tmp_path: Path, prepare: Callable[[Path], None], operation: Callable[[Path, Disk], object]
+) -> None:
+    prepare(tree)
+    before = snapshot(tree, with_record=True)
+    done = shutil.copytree(tree, tmp_path / "done")
+    operation(done, DISK)
+    after = snapshot(done, with_record=True)
+    steps = steps_of(operation, tree, tmp_path)
+    for at in range(len(steps)):
+        root = shutil.copytree(tree, tmp_path / str(at))
+        disk = Faulty(at, no_space)
+        try:
+            operation(root, disk)
+        except InputOutputError as error:
+            message = str(error)
+            assert "No space left on device" in message, steps[at]
+            assert str(root) in message, steps[at]
+            if "not yet the record of it" in message:
+                assert files_of(snapshot(root)) == files_of(snapshot(done)), steps[at]
+                assert recover(root)
+                assert snapshot(root, with_record=True) == after, steps[at]
+            else:
+                assert snapshot(root, with_record=True) == before, steps[at]
+        else:
+            # Only removing what is left of an empty record may fail unnoticed; `recover` removes it.
+            recover(root)
+            assert snapshot(root, with_record=True) == after, steps[at]
+        assert disk.struck
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (errno.ENOSPC, "free some space on that disk"),
+        (errno.EDQUOT, "free some of your disk quota"),
+        (errno.EROFS, "mounted read-only"),
+        (errno.EACCES, "give yourself write permission"),
+        (errno.EPERM, "give yourself write permission"),
+        (errno.EIO, "see to that file or folder"),
+    ],
+)
+def test_an_error_names_path_and_remedy(tree: Path, code: int, remedy: str) -> None:
+    class Broken(Disk):
+        def step(self, verb: str, path: Path) -> None:
+            if path == tree / LIB:
+                raise OSError(code, os.strerror(code))
+
+    with refused(
+        tree,
+        InputOutputError,
+        ExitCode.IO,
+        f"cannot write {tree / LIB}: {os.strerror(code)}",
+        "the tree is as it was",
+        remedy,
+    ):
+        apply_phase(tree, 0, PHASE_0, HEADER, disk=Broken())
+
+
+def test_when_even_rolling_back_fails_the_message_says_so(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    steps = steps_of(apply_0, tree, tmp_path)
+    at = steps.index("write run.sh", steps.index("write journal.json"))
+
+    with pytest.raises(InputOutputError) as caught:
+        apply_0(tree, Faulty(at, no_space, forever=True))
+
+    assert caught.value.exit_code == ExitCode.IO
+    assert "could not be taken back" in str(caught.value)
+    assert "next candle-rocm command on the tree then restores every file" in str(caught.value)
+    assert recover(tree)
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_ctrl_c_takes_back_what_was_written(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    steps = steps_of(apply_0, tree, tmp_path)
+    at = steps.index("write run.sh", steps.index("write journal.json"))
+
+    with pytest.raises(KeyboardInterrupt):
+        apply_0(tree, Faulty(at, KeyboardInterrupt))
+
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_a_file_edited_while_we_write_is_not_overwritten(tree: Path) -> None:
+    class Editor(Disk):
+        def step(self, verb: str, path: Path) -> None:
+            if path.name == "journal.json" and verb == "write":
+                (tree / SCRIPT).write_bytes(b"edited in this very moment")
+
+    with pytest.raises(HandEdited) as caught:
+        apply_phase(tree, 0, PHASE_0, HEADER, disk=Editor())
+
+    assert f"{SCRIPT} was changed while it was about to be replaced" in str(caught.value)
+    assert (tree / SCRIPT).read_bytes() == b"edited in this very moment"
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+    assert not (tree / NEW).exists()
+    assert not (tree / FOLDER).exists()
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"no real full or read-only disk was tested: mount says {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+requires_mount = pytest.mark.skipif(shutil.which("mount") is None, reason="no real disk was tested: no mount program")
+
+
+@requires_mount
+def test_a_really_full_disk(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "size=256k") as disk:
+        root = grow(disk / "candle", PRISTINE)
+        before = snapshot(disk, with_record=True)
+        changes = (*PHASE_0, FileChange("big.rs", None, b"x" * 1_000_000))
+
+        with pytest.raises(InputOutputError) as caught:
+            apply_phase(root, 0, changes, HEADER)
+
+        assert "No space left on device" in str(caught.value)
+        assert "free some space on that disk" in str(caught.value)
+        assert snapshot(disk, with_record=True) == before
+
+
+@requires_mount
+def test_a_disk_so_full_that_not_even_the_lock_fits(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "size=256k,nr_inodes=8") as disk:
+        root = grow(disk / "candle", {"lib.rs": b"mod a;\n"})
+        number = 0
+        try:
+            while True:
+                (disk / f"filler{number}").write_bytes(b"x" * 4096)
+                number += 1
+        except OSError:
+            before = snapshot(disk, with_record=True)
+
+        with pytest.raises(InputOutputError, match="No space left on device"):
+            apply_phase(root, 0, [FileChange("lib.rs", b"mod a;\n", b"mod b;\n")], HEADER)
+
+        assert snapshot(disk, with_record=True) == before
+
+
+@requires_mount
+def test_a_really_read_only_disk(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "size=256k") as disk:
+        root = grow(disk / "candle", PRISTINE)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+        with refused(disk, InputOutputError, ExitCode.IO, "Read-only file system", "mounted read-only"):
+            apply_phase(root, 0, PHASE_0, HEADER)
+
+        assert recover(root) is False
+
+
+AS_SOMEBODY = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from codegen.errors import InputOutputError
+from codegen.plan.model import FileChange
+from codegen.plan.record import RecordHeader
+from codegen.plan.transaction import apply_phase
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+changes = [FileChange("a/x.rs", b"x", b"X"), FileChange("b/y.rs", b"y", b"Y"), FileChange("c/z.rs", b"z", b"z")]
+try:
+    apply_phase(Path(sys.argv[2]), 0, changes, RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs"))
+except InputOutputError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize(
+    ("protected", "mode", "text"),
+    [
+        ("c/z.rs", 0o444, ""),
+        (".", 0o555, ".candle-rocm: Permission denied"),
+        ("b", 0o555, "b/y.rs: Permission denied"),
+        ("b/y.rs", 0o444, "b/y.rs: it is write-protected"),
+        ("b/y.rs", 0o000, "cannot read"),
+    ],
+)
+def test_real_permission_bits(protected: str, mode: int, text: str) -> None:
+    # Not in tmp_path: its parents are closed to others, and this runs as somebody who is not root.
+    with tempfile.TemporaryDirectory() as folder:
+        root = grow(Path(folder) / "candle", {"a/x.rs": b"x", "b/y.rs": b"y", "c/z.rs": b"z"})
+        for path in (Path(folder), root, *root.rglob("*")):
+            path.chmod(0o777)
+            if os.geteuid() == 0:
+                os.chown(path, 65534, 65534)
+        (root / protected).chmod(mode)
+
+        done = subprocess.run(
+            [sys.executable, "-c", AS_SOMEBODY, str(REPOSITORY), str(root)], capture_output=True, text=True, check=False
+        )
+
+        if not text:  # a file that does not change may be protected
+            assert done.returncode == 0, done.stderr
+            assert (root / "b/y.rs").read_bytes() == b"Y"
+            return
+        assert done.returncode == 1, done.stderr
+        assert text in done.stderr
+        (root / protected).chmod(0o777)
+        assert {path.name for path in root.rglob("*")} == {"a", "b", "c", "x.rs", "y.rs", "z.rs"}
+        assert (root / "a/x.rs").read_bytes() == b"x"
+        assert (root / "b/y.rs").read_bytes() == b"y"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="keeping another owner was not tested: only root can")
+def test_root_leaves_files_to_their_owner(tree: Path) -> None:
+    os.chown(tree / LIB, 65534, 65534)
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    assert (tree / LIB).stat().st_uid == 65534
+
+    revert_phase(tree)
+    assert ((tree / LIB).stat().st_uid, (tree / LIB).stat().st_gid) == (65534, 65534)
+
+
+def test_flushing_asks_the_system(tree: Path) -> None:
+    # `_unsynced` replaces it for every other test in this process.
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from codegen.plan.transaction import DISK\n"
+        "synced = []\n"
+        "os.fsync = lambda descriptor: synced.append(os.readlink(f'/proc/self/fd/{descriptor}'))\n"
+        "DISK.write(Path(sys.argv[2]), b'x')\n"
+        "DISK.sync(Path(sys.argv[2]).parent)\n"
+        "print(*synced, sep='\\n')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(REPOSITORY), str(tree / "x")], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines() == [str(tree / "x"), str(tree)]
+
+
+def test_everything_is_on_the_medium_before_the_first_file_is_replaced(tree: Path) -> None:
+    synced: list[str] = []
+
+    class Watched(Disk):
+        def step(self, verb: str, path: Path) -> None:
+            if path == tree / LIB:
+                synced.append("--- first file")
+            if path.name == "committed.json" and verb == "write":
+                synced.append("--- commit")
+
+        def flush(self, descriptor: int) -> None:
+            synced.append(os.path.relpath(Path(f"/proc/self/fd/{descriptor}").readlink(), tree))
+
+    apply_phase(tree, 0, PHASE_0[:2], HEADER, disk=Watched())
+
+    work = f"{FOLDER}/transaction"
+    first, commit = synced.index("--- first file"), synced.index("--- commit")
+    assert set(synced[:first]) >= {
+        FOLDER,
+        work,
+        f"{work}/old",
+        f"{work}/old/candle-core",
+        f"{work}/old/candle-core/src",
+        f"{work}/old/{LIB}",
+        f"{work}/new",
+        f"{work}/new/0",
+        f"{work}/new/1",
+        f"{work}/record.json",
+        f"{work}/draft.json",
+    }
+    assert set(synced[first:commit]) >= {"candle-core/src", "candle-core/src/rocm/backend"}
+    assert FOLDER in synced[commit:]
+
+
+# Killed
+
+
+ARGUMENTS: dict[Callable[[Path, Disk], object], tuple[object, ...]] = {
+    apply_0: (0, PHASE_0, HEADER),
+    apply_1: (1, PHASE_1, HEADER),
+    revert: (),
+}
+
+KILLED = """
+import os, pickle, shutil, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from codegen.plan.transaction import Disk, apply_phase, revert_phase
+
+class Fatal(Disk):
+    def __init__(self, at):
+        self.left = at
+    def flush(self, descriptor):
+        pass
+    def step(self, verb, path):
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+
+start, scratch = Path(sys.argv[2]), Path(sys.argv[3])
+arguments = pickle.load(sys.stdin.buffer)
+operation = apply_phase if arguments else revert_phase
+at = 0
+while True:
+    root = shutil.copytree(start, scratch / str(at), symlinks=True)
+    child = os.fork()
+    if child == 0:
+        operation(root, *arguments, disk=Fatal(at))
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFEXITED(status):
+        sys.exit(os.WEXITSTATUS(status))
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    at += 1
+"""
+
+
+@OPERATIONS
+def test_killed_at_any_step_the_tree_recovers(
+    tree: Path,
+    tmp_path: Path,
+    prepare: Callable[[Path], None],
+    operation: Callable[[Path, Disk], object],
+) -> None:
+    prepare(tree)
+    before = snapshot(tree, with_record=True)
+    done = shutil.copytree(tree, tmp_path / "done")
+    operation(done, DISK)
+    after = snapshot(done, with_record=True)
+    scratch = tmp_path / "killed"
+    scratch.mkdir()
+
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, str(REPOSITORY), str(tree), str(scratch)],
+        input=pickle.dumps(ARGUMENTS[operation]),
+        capture_output=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    trees = sorted(scratch.iterdir(), key=lambda root: int(root.name))
+    assert len(trees) == len(steps_of(operation, tree, tmp_path)) + 1
+    outcomes = []
+    for root in trees:
+        untouched = snapshot(root, with_record=True) in (before, after)
+        assert recover(root) != untouched, root.name
+        found = snapshot(root, with_record=True)
+        assert found in (before, after), root.name
+        outcomes.append(found == after)
+        assert recover(root) is False
+    assert outcomes == sorted(outcomes)
+    assert outcomes[0] is False
+    assert outcomes[-1] is True
+
+
+@OPERATIONS
+def test_killed_while_recovering_the_tree_recovers(
+    tree: Path, tmp_path: Path, prepare: Callable[[Path], None], operation: Callable[[Path, Disk], object]
+) -> None:
+    prepare(tree)
+    before = snapshot(tree, with_record=True)
+    done = shutil.copytree(tree, tmp_path / "done")
+    operation(done, DISK)
+    allowed = (before, snapshot(done, with_record=True))
+    steps = steps_of(operation, tree, tmp_path)
+    journal = steps.index("write journal.json")
+    for first in (journal + 3, steps.index("write committed.json") + 3):
+        second = 0
+        while True:
+            root = shutil.copytree(tree, tmp_path / f"{first}-{second}")
+            with pytest.raises(Killed):
+                operation(root, Faulty(first, Killed, forever=True))
+            disk = Faulty(second, Killed, forever=True)
+            try:
+                recover(root, disk=disk)
+            except Killed:
+                recover(root)
+            assert snapshot(root, with_record=True) in allowed, (first, second)
+            if not disk.struck:
+                break
+            second += 1
+
+
+def interrupted(tree: Path, tmp_path: Path, at: str) -> None:
+    steps = steps_of(apply_0, tree, tmp_path)
+    with pytest.raises(Killed):
+        apply_0(tree, Faulty(steps.index(at, steps.index("write journal.json")), Killed, forever=True))
+
+
+def test_the_next_apply_recovers_first(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    interrupted(tree, tmp_path, "write run.sh")
+    assert (tree / LIB).read_bytes() == PHASE_0[0].after
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    revert_phase(tree)
+
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_a_tree_without_interrupted_transaction_is_not_written(tree: Path) -> None:
+    assert recover(tree) is False
+    assert not (tree / FOLDER).exists()
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    before = {path: path.stat().st_mtime_ns for path in tree.rglob("*")}
+
+    with locked(tree):
+        assert recover(tree) is False
+    assert {path: path.stat().st_mtime_ns for path in tree.rglob("*") if path != Home(tree).lock} == {
+        path: time for path, time in before.items() if path != Home(tree).lock
+    }
+
+
+def test_edits_made_after_the_interruption_are_not_lost(tree: Path, tmp_path: Path) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    (tree / LIB).write_bytes(b"mod mine;\n")
+
+    with refused(
+        tree,
+        HandEdited,
+        ExitCode.CONFLICT,
+        f"{LIB} was changed after candle-rocm was interrupted",
+        "transaction/old",
+    ):
+        recover(tree)
+
+    (tree / LIB).write_bytes(PRISTINE[LIB])
+    assert recover(tree)
+    assert not (tree / FOLDER).exists()
+
+
+def test_a_forced_recovery_overwrites_such_edits(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    interrupted(tree, tmp_path, "write run.sh")
+    (tree / LIB).write_bytes(b"mod mine;\n")
+
+    assert recover(tree, force=True)
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_what_was_rolled_back_is_new_to_cargo(tree: Path, tmp_path: Path) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    kept = Home(tree).transaction / "old" / LIB
+    os.utime(kept, (1_000_000_000, 1_000_000_000))
+
+    assert recover(tree)
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+    assert (tree / LIB).stat().st_mtime > 1_000_000_000
+
+
+def test_edits_of_files_that_do_not_change_are_kept(tree: Path, tmp_path: Path) -> None:
+    unchanged = FileChange("README.md", b"", b"")
+    journal = steps_of(apply_0, tree, tmp_path).index("write journal.json")
+    for at in range(journal, journal + 12):
+        root = shutil.copytree(tree, tmp_path / str(at))
+        with pytest.raises(Killed):
+            apply_phase(root, 0, [*PHASE_0, unchanged], HEADER, disk=Faulty(at, Killed, forever=True))
+        (root / "README.md").write_bytes(b"mine")
+
+        assert recover(root)
+        assert (root / "README.md").read_bytes() == b"mine"
+
+
+def test_edits_made_while_clearing_away_are_kept(tree: Path, tmp_path: Path) -> None:
+    # Every file is rolled back, but a part of the journal's folder is left: edits are no longer its business.
+    interrupted(tree, tmp_path, "write run.sh")
+    root = shutil.copytree(tree, tmp_path / "count")
+    counting = Faulty(10_000, Killed)
+    recover(root, disk=counting)
+    at = counting.steps.index("delete journal.json") + 3
+    with pytest.raises(Killed):
+        recover(tree, disk=Faulty(at, Killed, forever=True))
+    (tree / LIB).write_bytes(b"mine")
+
+    assert recover(tree)
+    assert (tree / LIB).read_bytes() == b"mine"
+    assert not (tree / FOLDER).exists()
+
+
+def test_the_next_revert_recovers_first(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    steps = steps_of(revert, tree, tmp_path)
+    at = steps.index("write run.sh", steps.index("write journal.json"))
+    with pytest.raises(Killed):
+        revert(tree, Faulty(at, Killed, forever=True))
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+
+    assert revert_phase(tree) is None
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_edits_of_files_not_yet_reached_are_kept(tree: Path, tmp_path: Path) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    (tree / SCRIPT).write_bytes(b"mine")
+
+    assert recover(tree)
+    assert (tree / SCRIPT).read_bytes() == b"mine"
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"{", "journal.json:1:2: corrupt: Expecting property name"),
+        (b"[]", "corrupt: not a JSON object"),
+        (b"{}", "'files' is missing"),
+        (b'{"files": [{"path": "../x", "old": null, "new": null}]}', "'../x' is not a path in the tree"),
+    ],
+)
+def test_a_corrupt_journal_is_said_so(tree: Path, tmp_path: Path, content: bytes, text: str) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    (Home(tree).transaction / "journal.json").write_bytes(content)
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, text, "restore journal.json from a backup"):
+        recover(tree)
+
+
+# Laws
+
+NAMES = st.sampled_from(["a.rs", "b.rs", "x/a.rs", "x/y/b.rs", "z/é ü.rs"])
+CONTENTS = st.binary(max_size=12)
+MODES = st.sampled_from([0o644, 0o600, 0o755])
+TREES = st.dictionaries(NAMES, st.tuples(CONTENTS, MODES), max_size=5)
+PHASES = st.dictionaries(NAMES, CONTENTS, max_size=5)
+
+
+@contextmanager
+def planted(files: dict[str, tuple[bytes, int]]) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        root = Path(folder) / "tree"
+        root.mkdir()
+        for name, (content, mode) in files.items():
+            grow(root, {name: content})
+            (root / name).chmod(mode)
+        yield root
+
+
+def changes_of(root: Path, contents: dict[str, bytes]) -> list[FileChange]:
+    return [
+        FileChange(name, (root / name).read_bytes() if (root / name).exists() else None, content)
+        for name, content in contents.items()
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(TREES, PHASES)
+def test_apply_then_revert_is_identity(files: dict[str, tuple[bytes, int]], phase: dict[str, bytes]) -> None:
+    with planted(files) as root:
+        before = snapshot(root, with_record=True)
+        record = apply_phase(root, 0, changes_of(root, phase), HEADER)
+
+        assert {name: (root / name).read_bytes() for name in phase} == phase
+        assert record.hand_edited(root) == ()
+        assert revert_phase(root) is None
+        assert snapshot(root, with_record=True) == before
+
+
+@settings(max_examples=40, deadline=None)
+@given(TREES, PHASES, PHASES)
+def test_reverting_the_second_phase_leaves_the_first(
+    files: dict[str, tuple[bytes, int]], first: dict[str, bytes], second: dict[str, bytes]
+) -> None:
+    with planted(files) as root:
+        apply_phase(root, 0, changes_of(root, first), HEADER)
+        after_first = snapshot(root, with_record=True)
+        record = apply_phase(root, 3, changes_of(root, second), HEADER)
+        pristine = record.pristine_overlay(root)
+
+        assert pristine == {name: files[name][0] if name in files else None for name in first.keys() | second.keys()}
+        revert_phase(root)
+        assert snapshot(root, with_record=True) == after_first
+
+
+@settings(max_examples=40, deadline=None)
+@given(TREES, PHASES, PHASES, st.sampled_from(["apply", "revert"]), st.integers(0, 120))
+def test_interrupted_at_any_step_it_is_before_or_after(
+    files: dict[str, tuple[bytes, int]], first: dict[str, bytes], second: dict[str, bytes], verb: str, at: int
+) -> None:
+    with planted(files) as root:
+        apply_phase(root, 0, changes_of(root, first), HEADER)
+        if verb == "revert":
+            apply_phase(root, 1, changes_of(root, second), HEADER)
+        changes = changes_of(root, second)
+
+        def operate(where: Path, disk: Disk) -> object:
+            if verb == "revert":
+                return revert_phase(where, disk=disk)
+            return apply_phase(where, 1, changes, HEADER, disk=disk)
+
+        before = snapshot(root, with_record=True)
+        done = shutil.copytree(root, root.parent / "done")
+        operate(done, DISK)
+        after = snapshot(done, with_record=True)
+
+        try:
+            operate(root, Faulty(at, Killed, forever=True))
+        except Killed:
+            recover(root)
+        assert snapshot(root, with_record=True) in (before, after)
+        record = load_record(root)
+        assert record is not None
+        assert record.hand_edited(root) == ()
+
+
+class Maintainer(RuleBasedStateMachine):
+    """Somebody applies, reverts, edits and is interrupted in any order; a model says what the tree must hold.
+
+    `levels[0]` is the tree without any phase, `levels[n]` the tree after the nth applied phase.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
+        self.root = Path(self.folder.name) / "tree"
+        grow(self.root, {"a.rs": b"a", "x/a.rs": b"b", "kept.rs": b"k"})
+        (self.root / "x/a.rs").chmod(0o700)
+        self.levels = [snapshot(self.root)]
+        self.next_phase = 0
+
+    @property
+    def applied(self) -> int:
+        return len(self.levels) - 1
+
+    def ours(self) -> set[str]:
+        record = load_record(self.root)
+        return set(record.left()) if record is not None else set()
+
+    @rule(phase=PHASES, skipped=st.integers(0, 1))
+    def apply(self, phase: dict[str, bytes], skipped: int) -> None:
+        changes = changes_of(self.root, phase)
+        apply_phase(self.root, self.next_phase + skipped, changes, HEADER)
+        self.next_phase += skipped + 1
+        self.levels.append(snapshot(self.root))
+        assert {name: (self.root / name).read_bytes() for name in phase} == phase
+
+    @precondition(lambda self: self.applied > 0)
+    @rule()
+    def revert(self) -> None:
+        left = revert_phase(self.root)
+        self.levels.pop()
+        assert (left is None) == (self.applied == 0)
+        assert snapshot(self.root) == self.levels[-1]
+
+    @precondition(lambda self: self.applied > 0)
+    @rule(at=st.integers(0, 90))
+    def revert_killed(self, at: int) -> None:
+        before = snapshot(self.root)
+        try:
+            revert_phase(self.root, disk=Faulty(at, Killed, forever=True))
+        except Killed:
+            recover(self.root)
+        record = load_record(self.root)
+        if (len(record.phases) if record is not None else 0) == self.applied:
+            assert snapshot(self.root) == before
+        else:
+            self.levels.pop()
+            assert snapshot(self.root) == self.levels[-1]
+
+    @rule(phase=PHASES, at=st.integers(0, 90))
+    def apply_killed(self, phase: dict[str, bytes], at: int) -> None:
+        before = snapshot(self.root)
+        try:
+            apply_phase(
+                self.root, self.next_phase, changes_of(self.root, phase), HEADER, disk=Faulty(at, Killed, forever=True)
+            )
+        except Killed:
+            recover(self.root)
+        record = load_record(self.root)
+        if (len(record.phases) if record is not None else 0) == self.applied:
+            assert snapshot(self.root) == before
+        else:
+            self.next_phase += 1
+            self.levels.append(snapshot(self.root))
+            assert {name: (self.root / name).read_bytes() for name in phase} == phase
+
+    @rule(phase=PHASES, at=st.integers(0, 90))
+    def apply_on_a_full_disk(self, phase: dict[str, bytes], at: int) -> None:
+        before = snapshot(self.root, with_record=True)
+        disk = Faulty(at, no_space)
+        try:
+            apply_phase(self.root, self.next_phase, changes_of(self.root, phase), HEADER, disk=disk)
+        except InputOutputError as error:
+            if "not yet the record of it" not in str(error):
+                assert snapshot(self.root, with_record=True) == before
+                return
+            recover(self.root)
+        self.next_phase += 1
+        self.levels.append(snapshot(self.root))
+
+    @precondition(lambda self: self.applied > 0)
+    @rule(data=st.data())
+    def edit_and_take_back(self, data: st.DataObject) -> None:
+        record = load_record(self.root)
+        assert record is not None
+        names = [file.path for file in record.last.files]
+        if not names:
+            return
+        name = data.draw(st.sampled_from(names))
+        content = (self.root / name).read_bytes()
+        (self.root / name).write_bytes(content + b"!")
+        before = snapshot(self.root, with_record=True)
+
+        assert record.hand_edited(self.root) == (name,)
+        with pytest.raises(HandEdited, match="was changed since phase"):
+            revert_phase(self.root)
+        assert snapshot(self.root, with_record=True) == before
+        (self.root / name).write_bytes(content)
+
+    @invariant()
+    def tree_and_record_agree(self) -> None:
+        record = load_record(self.root)
+        assert snapshot(self.root) == self.levels[-1]
+        assert (len(record.phases) if record is not None else 0) == self.applied
+        assert (self.root / FOLDER).exists() == (record is not None)
+        assert recover(self.root) is False
+        if record is not None:
+            assert record.hand_edited(self.root) == ()
+            pristine = {name: entry[2] for name, entry in self.levels[0].items()}
+            assert record.pristine_overlay(self.root) == {name: pristine.get(name) for name in self.ours()}
+
+    def teardown(self) -> None:
+        for _ in range(self.applied):
+            revert_phase(self.root)
+        assert snapshot(self.root, with_record=True) == self.levels[0]
+        self.folder.cleanup()
+
+
+TestMaintainer = Maintainer.TestCase
+TestMaintainer.settings = settings(max_examples=25, stateful_step_count=8, deadline=None)
