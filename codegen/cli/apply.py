@@ -15,7 +15,7 @@ from codegen.cli import options
 @options.force
 @options.as_json
 def command(
-    candle: str, *, phases: tuple[int, ...], gating: str, allow_dirty: bool, force: bool, as_json: bool
+    candle: str, *, phases: tuple[int, ...], gating: str | None, allow_dirty: bool, force: bool, as_json: bool
 ) -> None:
     """Write the phases into the folder CANDLE: all files or none, and `revert` takes every byte back.
 
@@ -23,15 +23,16 @@ def command(
     """
     from codegen.plan.apply import apply_phases
     from codegen.plan.workspace import open_workspace
-    from codegen.spec.model import Gating
+    from codegen.report.wording import untried_note
 
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
     if not workspace.tried:
-        options.note(f"Candle {workspace.tree.release} was not tried by this version of candle-rocm; going on")
-    applied = apply_phases(workspace, phases=phases, gating=Gating(gating), allow_dirty=allow_dirty, force=force)
+        options.note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
+    chosen = workspace.gating(gating)
+    applied = apply_phases(workspace, phases=phases, gating=chosen, allow_dirty=allow_dirty, force=force)
     if as_json:
         content = [{"phase": p.phase, "name": p.name, "files": [c.path for c in p.changes]} for p in applied]
-        options.print_json("apply", {"candle": workspace.tree.release, "gating": gating, "applied": content})
+        options.print_json("apply", {"candle": workspace.tree.release, "gating": chosen.value, "applied": content})
         return
     for phase in applied:
         new = sum(change.before is None for change in phase.changes)

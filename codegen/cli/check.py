@@ -13,7 +13,7 @@ from codegen.cli import options
 @options.gating
 @options.as_json
 @click.pass_context
-def command(context: click.Context, candle: str, *, phases: tuple[int, ...], gating: str, as_json: bool) -> None:
+def command(context: click.Context, candle: str, *, phases: tuple[int, ...], gating: str | None, as_json: bool) -> None:
     """Exit 1 if the folder CANDLE is not exactly what apply would leave; nothing is written.
 
     Without --phase, the phases that are applied are checked (all that are ready, if none is).
@@ -21,12 +21,9 @@ def command(context: click.Context, candle: str, *, phases: tuple[int, ...], gat
     from codegen.errors import ExitCode
     from codegen.plan.apply import deviations
     from codegen.plan.workspace import open_workspace
-    from codegen.spec.model import Gating
 
     workspace = open_workspace(candle, progress=options.progress)
-    if workspace.record is not None:
-        gating = workspace.record.header.gating
-    found = deviations(workspace, phases=phases, gating=Gating(gating))
+    found = deviations(workspace, phases=phases, gating=workspace.gating(gating))
     if as_json:
         files = [{"path": deviation.path, "problem": deviation.problem} for deviation in found]
         options.print_json("check", {"candle": workspace.tree.release, "clean": not found, "files": files})

@@ -58,9 +58,8 @@ def command(
         for line in stat_lines(plan.changes):
             click.echo(line)
     else:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n") if hasattr(sys.stdout, "reconfigure") else None
-        for line in unified_diff(plan.changes, color=_coloured(color)):
-            sys.stdout.write(line)
+        # As bytes: a diff keeps its line ends and is UTF-8 on every platform.
+        click.echo("".join(unified_diff(plan.changes, color=_coloured(color))).encode(), nl=False)
 
 
 def _coloured(choice: str) -> bool:

@@ -31,11 +31,13 @@ def command(
     """
     from codegen.plan.build import plan_tree
     from codegen.plan.decide import scan_tree
+    from codegen.plan.model import Plan
     from codegen.plan.workspace import open_workspace
     from codegen.report.explain import Explainer
     from codegen.report.explanation_text import explanation_document, explanation_text
+    from codegen.report.findings import findings
     from codegen.report.place import Place
-    from codegen.report.planning import chosen_gating
+    from codegen.report.planning import chosen_gating, selected_plan
     from codegen.report.wording import untried_note
 
     folder, written = _subject(arguments, candle)
@@ -46,9 +48,14 @@ def command(
         options.note(untried_note(tree.release, specs.candle.releases))
     chosen = chosen_gating(workspace, gating)
     scan = scan_tree(tree, specs, gating=chosen)
-    plan = plan_tree(tree, specs, phases=workspace.applied, gating=chosen, scan=scan)
+    if findings(scan, specs) is None:
+        plan = plan_tree(tree, specs, gating=chosen, scan=scan)
+        partial = workspace.applied not in ((), tuple(phase.phase for phase in plan.phases))
+        on_disk = selected_plan(workspace, phases=workspace.applied, gating=chosen, scan=scan) if partial else plan
+    else:
+        plan = on_disk = Plan(tree.release, chosen.value, ())
     path = place.in_tree(tree.root, _files(workspace, plan))
-    found = Explainer(scan, specs, plan).explain(path, place.line)
+    found = Explainer(scan, specs, plan, on_disk=on_disk).explain(path, place.line)
     applied = workspace.record is not None
     if as_json:
         from codegen.report.json_document import dumps

@@ -21,21 +21,22 @@ from codegen.cli import options
 @options.offline
 @options.as_json
 def command(
-    candle: str, *, phases: tuple[int, ...], gating: str, out: Path | None, offline: bool, as_json: bool
+    candle: str, *, phases: tuple[int, ...], gating: str | None, out: Path | None, offline: bool, as_json: bool
 ) -> None:
     """Write one patch per phase, the new files and a JSON report; CANDLE itself is not touched.
 
-    `git apply` and `git am` take the patches.
+    `git apply` and `git am` take the patches, on top of those of the phases before.
     """
     from codegen.plan.analysis import analyse
     from codegen.plan.output import write_output
     from codegen.plan.workspace import open_workspace
-    from codegen.spec.model import Gating
+    from codegen.report.wording import untried_note
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     if not workspace.tried:
-        options.note(f"Candle {workspace.tree.release} was not tried by this version of candle-rocm; going on")
-    analysis = analyse(workspace, phases=phases, gating=Gating(gating))
+        options.note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
+    with_applied = sorted({*phases, *workspace.applied}) if phases else ()
+    analysis = analyse(workspace, phases=with_applied, gating=workspace.gating(gating)).only(phases)
     plan = analysis.plan
     folder = out or Path("generated") / plan.release
     written = write_output(folder, analysis)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import tempfile
 import traceback
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from codegen import __version__
-from codegen.errors import CandleRocmError, ExitCode
+from codegen.errors import CandleRocmError, ExitCode, InputOutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,10 @@ COMMANDS = {
 }
 """Command and help line, in the order of the help page; `codegen.cli.<name>` holds it."""
 
+INTERRUPTED = 128 + signal.SIGINT
+READER_GONE = 128 + signal.SIGPIPE
+"""Statuses of a process that a signal ends, as shells report them: the command has no result of its own."""
+
 
 class _LazyGroup(click.Group):
     """Knows its commands by name and imports one when it runs: `--help` stays fast."""
@@ -50,6 +54,13 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(f"codegen.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would make it exit code 1, which means "changes needed"
+            _discard_output()
+            return READER_GONE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -71,29 +82,39 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = cli.main(args=list(arguments), prog_name="candle-rocm", standalone_mode=False)
         return int(result) if isinstance(result, int) else ExitCode.OK
-    except click.exceptions.Exit as error:
-        return error.exit_code
     except click.Abort:
         click.echo("interrupted", err=True)
-        return 130
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return ExitCode.USAGE
     except CandleRocmError as error:
         click.echo(str(error), err=True)
         return error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return ExitCode.OK
+    except OSError as error:
+        if error.filename is not None:
+            return _bug()
+        _discard_output()
+        remedy = "free space where the output goes, or send it elsewhere"
+        click.echo(str(InputOutputError(f"cannot write the output: {error.strerror}", remedy=remedy)), err=True)
+        return ExitCode.IO
     except Exception:
         return _bug()
 
 
+def _discard_output() -> None:
+    """Send what is still buffered nowhere: standard output takes nothing any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def _bug() -> int:
     """Keep the traceback in a file: it is for us, not for the user."""
-    handle, name = tempfile.mkstemp(prefix="candle-rocm-", suffix=".txt")
-    with os.fdopen(handle, "w") as file:
-        traceback.print_exc(file=file)
     last = traceback.format_exc().strip().splitlines()[-1]
-    click.echo(f"internal error: {last}\n  = help: this is a bug of candle-rocm; please report {Path(name)}", err=True)
+    try:
+        handle, name = tempfile.mkstemp(prefix="candle-rocm-", suffix=".txt")
+        with os.fdopen(handle, "w") as file:
+            traceback.print_exc(file=file)
+    except OSError:  # no disk to keep it on
+        name = f"this:\n{traceback.format_exc()}"
+    click.echo(f"internal error: {last}\n  = help: this is a bug of candle-rocm; please report {name}", err=True)
     return ExitCode.BUG

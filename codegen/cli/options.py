@@ -21,9 +21,8 @@ phases: Callable[[Any], Any] = click.option(
 gating: Callable[[Any], Any] = click.option(
     "--gating",
     type=click.Choice(["dummy", "cfg"]),
-    default="dummy",
-    show_default=True,
-    help="How branches are switched off without the feature: a dummy backend, or #[cfg].",
+    help="How branches are switched off without the feature: a dummy backend, or #[cfg]. "
+    "By default what is applied, else dummy.",
 )
 offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Take a release from the cache only.")
 as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -39,8 +39,7 @@ def command(candle: str, *, as_json: bool) -> None:
         return
     names = {phase.phase: phase.name for phase in workspace.specs.phases}
     for phase in record.phases:
-        click.echo(
-            f"phase {phase.phase} {names[phase.phase]}: {len(phase.files)} files ({record.header.gating} gating)"
-        )
+        name = names.get(phase.phase, "(unknown to this version)")
+        click.echo(f"phase {phase.phase} {name}: {len(phase.files)} files ({record.header.gating} gating)")
     for path in edited:
         click.echo(f"edited by hand: {path}")

@@ -22,7 +22,7 @@ LAST_PHASE = 7
 
 @click.command("verify")
 @click.argument("candle")
-@click.option("--phase", type=click.IntRange(0, LAST_PHASE), help="Last phase; by default all that can be applied.")
+@click.option("--phase", type=click.IntRange(0, LAST_PHASE), help="Last phase; by default all that are ready.")
 @click.option("--target", type=click.Choice(["auto", "emulator", "amd", "nvidia"]), default="auto", show_default=True)
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
 @click.option("--quick", is_flag=True, help="Leave out the steps that take minutes.")
@@ -67,7 +67,7 @@ def command(
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     device = choose_device(Target(target), machine)
     root, plan = _planned(candle, phase=phase, gating=gating, offline=offline)
-    last = max(each.phase for each in plan.phases)
+    last = max(each.phase for each in plan.phases) if phase is None else phase
     steps = choose_steps(last, quick=quick, only=only)
     subject = Subject.of_plan(root, plan)
     checks = rocm_checks(machine, root) if phase == 0 else ()
@@ -106,7 +106,7 @@ def command(
 
 
 def _planned(candle: str, *, phase: int | None, gating: str | None, offline: bool) -> tuple[Path, Plan]:
-    """The tree's folder, and the plan of all phases up to `phase` (in the applied gating where none is asked for)."""
+    """The tree's folder, and the plan of all phases that are applied or up to `phase`, in the applied gating."""
     from codegen.plan.build import plan_tree
     from codegen.plan.workspace import open_workspace
     from codegen.spec.model import Gating
@@ -114,7 +114,7 @@ def _planned(candle: str, *, phase: int | None, gating: str | None, offline: boo
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     applied = workspace.record.header.gating if workspace.record is not None else Gating.DUMMY
     ready = [each.phase for each in workspace.specs.phases if each.applied]
-    wanted = [number for number in ready if phase is None or number <= phase]
+    wanted = [number for number in ready if phase is None or number <= phase or number in workspace.applied]
     return workspace.root, plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=Gating(gating or applied))
 
 

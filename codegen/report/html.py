@@ -1,0 +1,226 @@
+"""The report for reviewers: one HTML file with the sites, and the diff of every phase with the origin of each hunk.
+
+It needs nothing but itself: own style, own script, no network. jinja2 and pygments are imported when it is made.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codegen import __version__
+from codegen.errors import InputOutputError
+from codegen.report.authorship import Authorship
+from codegen.report.file_diff import file_diff, without_whitespace
+from codegen.report.highlight import highlighted
+from codegen.report.summary import NO_CRATE, summarise
+from codegen.report.wording import full_item, outcome, spec_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codegen.errors import CandleRocmError
+    from codegen.plan.decide import Decision, Scan
+    from codegen.plan.model import FileChange, Plan
+    from codegen.report.file_diff import FileDiff, Hunk
+    from codegen.spec.loaded import LoadedSpecs
+
+PAGE = Path(__file__).parent / "page"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """A site as the page's table shows it."""
+
+    place: str
+    kind: str
+    item: str
+    crate: str
+    state: str
+    outcome: str
+    phase: int | None
+    rule: str
+    spec: str | None
+    verb: str
+    reason: str
+    snippet: str
+    anchor: str | None
+    """Of the file's diff, where the plan has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow:
+    """One line of a diff; `code` is HTML."""
+
+    mark: str
+    old: int | None
+    new: int | None
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class HunkLabel:
+    """One origin of a hunk's lines."""
+
+    lines: str
+    """`36-39, 55`."""
+    rule: str
+    spec: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class HunkView:
+    """A hunk, its origins first."""
+
+    header: str
+    heading: str
+    labels: tuple[HunkLabel, ...]
+    rows: tuple[CodeRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """A file's diff; `quiet` is the one without whitespace changes where it differs, else None."""
+
+    path: str
+    anchor: str
+    new: bool
+    added: int
+    removed: int
+    hunks: tuple[HunkView, ...]
+    quiet: tuple[HunkView, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseView:
+    """One phase of the plan."""
+
+    phase: int
+    name: str
+    summary: str
+    files: tuple[FileView, ...]
+
+    @property
+    def added(self) -> int:
+        return sum(file.added for file in self.files)
+
+    @property
+    def removed(self) -> int:
+        return sum(file.removed for file in self.files)
+
+
+def html_report(scan: Scan, specs: LoadedSpecs, plan: Plan | None, *, error: CandleRocmError | None = None) -> str:
+    """The page. Without a plan (because of `error`) it has no diffs."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(PAGE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    phases = tuple(_phases(plan, Authorship.of(scan.decisions))) if plan is not None else ()
+    anchors = {(view.phase, file.path): file.anchor for view in phases for file in view.files}
+    sites = [_site(decision, specs, anchors) for decision in scan.decisions]
+    return environment.get_template("page.html.j2").render(
+        release=scan.tree.release,
+        version=__version__,
+        tried=scan.tree.release in {release.version for release in specs.candle.releases},
+        gating=plan.gating if plan is not None else None,
+        summary=summarise(scan, specs.phases),
+        error=error,
+        sites=sites,
+        crates=sorted({site.crate for site in sites}),
+        kinds=sorted({site.kind for site in sites}),
+        states=list(dict.fromkeys(site.state for site in sites)),
+        phases=phases,
+        changed_by_whitespace=sum(file.quiet is not None for view in phases for file in view.files),
+        style=(PAGE / "page.css").read_text(encoding="utf-8"),
+        script=(PAGE / "page.js").read_text(encoding="utf-8"),
+    )
+
+
+def _site(decision: Decision, specs: LoadedSpecs, anchors: dict[tuple[int, str], str]) -> SiteRow:
+    site = decision.site
+    written = (phase for phase in (decision.lands, decision.stand_in) if phase is not None)
+    return SiteRow(
+        place=site.id,
+        kind=site.kind,
+        item=full_item(site),
+        crate=decision.crate or NO_CRATE,
+        state=decision.state.value,
+        outcome=outcome(decision),
+        phase=decision.lands,
+        rule=decision.rule,
+        spec=spec_line(decision, specs),
+        verb=decision.verb,
+        reason=decision.reason,
+        snippet=site.snippet,
+        anchor=next((anchors[phase, site.path] for phase in written if (phase, site.path) in anchors), None),
+    )
+
+
+def _phases(plan: Plan, authorship: Authorship) -> Iterator[PhaseView]:
+    for phase in plan.phases:
+        files = [
+            _file(change, f"phase-{phase.phase}-file-{index}", authorship)
+            for index, change in enumerate(phase.changes, 1)
+        ]
+        yield PhaseView(phase.phase, phase.name, phase.summary, tuple(files))
+
+
+def _file(change: FileChange, anchor: str, authorship: Authorship) -> FileView:
+    diff = file_diff(change)
+    quieter = without_whitespace(change)
+    quiet = None if quieter.before == change.before else _hunks(file_diff(quieter), authorship)
+    return FileView(
+        diff.path, anchor, diff.new, diff.added, diff.removed, _hunks(diff, authorship), quiet
+    )  # fmt: skip
+
+
+def _hunks(diff: FileDiff, authorship: Authorship) -> tuple[HunkView, ...]:
+    return tuple(
+        HunkView(hunk.header, hunk.heading, tuple(_labels(hunk, authorship)), tuple(_rows(diff.path, hunk)))
+        for hunk in diff.hunks
+    )
+
+
+def _labels(hunk: Hunk, authorship: Authorship) -> Iterator[HunkLabel]:
+    """One label per origin, with all its lines."""
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for label in hunk.labels:
+        key = (label.origin.rule, label.origin.spec, authorship.source(label.origin))
+        span = str(label.first) if label.first == label.last else f"{label.first}-{label.last}"
+        lines.setdefault(key, []).append(span)
+    for (rule, spec, source), spans in lines.items():
+        yield HunkLabel(", ".join(spans), rule, spec, source)
+
+
+def _rows(path: str, hunk: Hunk) -> Iterator[CodeRow]:
+    """Each side of the hunk is highlighted on its own: only together do its lines make sense."""
+    old = [row for row in hunk.rows if row.old is not None]
+    new = [row for row in hunk.rows if row.new is not None]
+    codes = {id(row): code for row, code in zip(old, highlighted(path, [row.text for row in old]), strict=True)}
+    codes |= {id(row): code for row, code in zip(new, highlighted(path, [row.text for row in new]), strict=True)}
+    return (CodeRow(row.mark, row.old, row.new, codes[id(row)]) for row in hunk.rows)
+
+
+def write_page(out: Path, page: str) -> int:
+    """Write the page, whole or not at all, and return its size in bytes. Raises `InputOutputError`."""
+    content = page.encode()
+    draft = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        try:
+            draft.write_bytes(content)
+            draft.replace(out)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot write {out}: {error.strerror}", remedy="name a file in a folder that exists and can be written to"
+        ) from error
+    return len(content)

@@ -1,0 +1,35 @@
+"""The plan that a report is about: of the phases asked for, on top of those that are applied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codegen.plan.build import plan_tree
+from codegen.spec.model import Gating
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codegen.plan.decide import Scan
+    from codegen.plan.model import Plan
+    from codegen.plan.workspace import Workspace
+
+
+def chosen_gating(workspace: Workspace, named: str | None) -> Gating:
+    """The gating that the user named, else the one that is applied, else the default."""
+    if named is None and workspace.record is not None:
+        named = workspace.record.header.gating
+    return Gating(named) if named is not None else Gating.DUMMY
+
+
+def selected_plan(workspace: Workspace, *, phases: Sequence[int], gating: Gating, scan: Scan | None = None) -> Plan:
+    """The plan of the phases (all that are ready by default); those that are applied count as being there.
+
+    Raises what `plan_tree` raises.
+    """
+    wanted = sorted({*phases, *workspace.applied}) if phases else None
+    plan = plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, scan=scan)
+    if not phases:
+        return plan
+    return replace(plan, phases=tuple(phase for phase in plan.phases if phase.phase in phases))

@@ -1,0 +1,68 @@
+"""How a decision is put into words, and where the spec entry behind it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codegen.plan.decide import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codegen.plan.decide import Decision
+    from codegen.spec.loaded import LoadedSpecs
+    from codegen.spec.model import Release
+    from codegen.syntax.sites import Site
+
+CRATE_RULE = "candle.crates"
+"""The decision's rule when specs/candle.yaml gives the whole crate no ROCm story."""
+
+
+def outcome(decision: Decision) -> str:
+    """`handled in phase 1`, `phase 2, not applied (stand-in in phase 1)`, `left alone`, `unknown`."""
+    match decision.state:
+        case State.HANDLED:
+            return f"handled in phase {decision.lands}"
+        case State.PENDING:
+            waiting = f"phase {decision.lands}, not applied"
+            return waiting if decision.stand_in is None else f"{waiting} (stand-in in phase {decision.stand_in})"
+    return decision.state.value
+
+
+def ground(decision: Decision) -> str:
+    """`core.dispatch, mirror; reason`: what stands in brackets behind the outcome."""
+    named = ", ".join(part for part in (decision.rule, decision.verb) if part)
+    return "; ".join(part for part in (named, decision.reason) if part)
+
+
+def site_line(decision: Decision) -> str:
+    """`path:line:column kind item -> outcome (rule, verb; reason)`, on one line."""
+    site = decision.site
+    what = f"{site.kind} {full_item(site)}".rstrip()
+    return f"{site.id} {what} -> {outcome(decision)} ({ground(decision)})"
+
+
+def full_item(site: Site) -> str:
+    """The enclosing items and the site's own name, such as `Device::new_cuda`; empty for a nameless one in a file."""
+    name = "" if site.kind == f"{site.name}!" else site.name
+    return "::".join(part for part in (site.item, name) if part)
+
+
+def spec_line(decision: Decision, specs: LoadedSpecs) -> str | None:
+    """`specs/phases/1-core.yaml:42`: where the entry that decided stands, or None if none did."""
+    names = [decision.rule]
+    if decision.rule == CRATE_RULE:
+        folders = (decision.crate, decision.site.path.split("/", 1)[0])
+        names = [f"crates[{i}]" for i, crate in enumerate(specs.candle.crates) if crate.name in folders]
+    return next((specs.lines[name] for name in names if name in specs.lines), None)
+
+
+def untried_note(release: str, tried: Iterable[Release]) -> str:
+    """The line for a release that the oracles were not run on."""
+    versions = ", ".join(each.version for each in tried)
+    return f"Candle {release} was not tried by this version of candle-rocm (tried: {versions}); going on"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 site`, `2 sites`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,141 @@
+"""`candle-rocm report --html`."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+from mini_candle import DEVICE, NOTES, UNDECIDED, Mini, make_mini
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VOID = frozenset({"meta", "input", "br", "link", "img"})
+
+
+class Page(HTMLParser):
+    """A page's tags, ids, links, classes and text; fails where tags do not nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {key: value or "" for key, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def values(self, key: str) -> list[str]:
+        return [attributes[key] for _, attributes in self.tags if key in attributes]
+
+
+@pytest.fixture
+def mini(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Mini:
+    return make_mini(tmp_path, capsys, monkeypatch)
+
+
+def page_of(mini: Mini, *arguments: str) -> tuple[str, Page]:
+    out = mini.root.parent / "report.html"
+    answer = mini.call("report", str(mini.root), "--html", str(out), *arguments)
+    assert (answer.code, answer.err, answer.out) == (0, "", f"{out}\n")
+    text = out.read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+def test_the_page_is_whole_and_needs_nothing_else(mini: Mini) -> None:
+    text, page = page_of(mini)
+    assert text.startswith("<!DOCTYPE html>")
+    assert not {tag for tag, _ in page.tags} & {"link", "img", "iframe"}
+    assert page.values("src") == []
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "@import" not in text
+    assert "default-src 'none'" in page.values("content")[-1]
+    targets = {href.removeprefix("#") for href in page.values("href")}
+    assert all(href.startswith("#") for href in page.values("href"))
+    assert targets <= set(page.values("id"))
+    assert len(page.values("id")) == len(set(page.values("id")))
+
+
+def test_the_page_shows_sites_diffs_and_origins(mini: Mini) -> None:
+    _, page = page_of(mini)
+    text = " ".join(" ".join(page.text).split())
+    assert "handled 3" in text
+    assert f"{DEVICE}:8:9" in text
+    assert "a laboratory without AMD cards" in text
+    assert "Phase 1 core 1 file, +2 -0" in text
+    assert "9 core.dispatch" not in text
+    assert "12 core.dispatch specs/phases/1-core.yaml:9 mirrored from CUDA" in text
+    assert "Rocm(u8)" in "".join(page.text)
+    assert [a["data-state"] for _, a in page.tags if "data-state" in a].count("handled") == 3
+
+
+def test_candles_text_is_escaped(mini: Mini) -> None:
+    hostile = '</script><script>alert("x")</script>'
+    source = (mini.root / DEVICE).read_text().replace("cuda <card> & co", hostile.replace('"', "'"))
+    mini.write(DEVICE, source)
+    mini.write("candle-lab/src/lib.rs", f"pub fn cuda_lab() {{}} // <img src=x onerror=alert(1)> {hostile}\n")
+    text, page = page_of(mini)
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert "</script><script>alert('x')</script>" in "".join(page.text)
+
+
+def test_a_hunk_without_whitespace_changes_is_offered_where_it_differs(mini: Mini) -> None:
+    text, page = page_of(mini)
+    assert "(0 files differ)" in text
+    assert "scroll quiet" not in page.values("class")
+
+
+def test_only_the_phases_asked_for(mini: Mini) -> None:
+    _, page = page_of(mini, "--phase", "0")
+    assert "phase-0" in page.values("id")
+    assert "phase-1" not in page.values("id")
+
+
+def test_the_page_is_the_same_each_time(mini: Mini) -> None:
+    assert page_of(mini)[0] == page_of(mini)[0]
+
+
+def test_unknown_sites_are_on_top_and_exit_4(mini: Mini) -> None:
+    mini.write(NOTES, UNDECIDED)
+    out = mini.root.parent / "report.html"
+    answer = mini.call("report", str(mini.root), "--html", str(out))
+    assert answer.code == 4
+    assert answer.err.startswith("unhandled backend site: candle-core/src/notes.rs:3:5")
+    page = Page(out.read_text(encoding="utf-8"))
+    assert "error" in page.values("class")
+    assert "    if let Device::Cuda(_) = device {" in "".join(page.text)
+    assert "phase-0" not in page.values("id")
+
+
+def test_json_names_the_file(mini: Mini) -> None:
+    out = mini.root.parent / "report.html"
+    document = mini.call("report", str(mini.root), "--html", str(out), "--json").json
+    assert (document["command"], document["html"], document["bytes"]) == ("report", str(out), out.stat().st_size)
+
+
+def test_a_file_that_cannot_be_written_exits_6_and_leaves_nothing(mini: Mini, tmp_path: Path) -> None:
+    out = tmp_path / "missing" / "report.html"
+    answer = mini.call("report", str(mini.root), "--html", str(out))
+    assert answer.code == 6
+    assert answer.err.startswith(f"input/output error: cannot write {out}: No such file or directory\n")
+    assert not out.parent.exists()
+
+
+def test_the_file_must_be_named(mini: Mini) -> None:
+    answer = mini.call("report", str(mini.root))
+    assert answer.code == 2
+    assert "--html" in answer.err
