@@ -32,7 +32,7 @@ def command(
     applied = apply_phases(workspace, phases=phases, gating=chosen, allow_dirty=allow_dirty, force=force)
     if as_json:
         content = [{"phase": p.phase, "name": p.name, "files": [c.path for c in p.changes]} for p in applied]
-        options.print_json("apply", {"candle": workspace.tree.release, "gating": chosen.value, "applied": content})
+        options.print_json("apply", workspace, gating=chosen.value, applied=content)
         return
     for phase in applied:
         new = sum(change.before is None for change in phase.changes)

@@ -26,10 +26,11 @@ def command(context: click.Context, candle: str, *, phases: tuple[int, ...], gat
     found = deviations(workspace, phases=phases, gating=workspace.gating(gating))
     if as_json:
         files = [{"path": deviation.path, "problem": deviation.problem} for deviation in found]
-        options.print_json("check", {"candle": workspace.tree.release, "clean": not found, "files": files})
+        options.print_json("check", workspace, clean=not found, files=files)
     else:
         for deviation in found:
             click.echo(f"{deviation.path}: {deviation.problem}")
-        click.echo(f"{len(found)} files differ from what apply would leave" if found else "as apply would leave it")
+        differ = "1 file differs" if len(found) == 1 else f"{len(found)} files differ"
+        click.echo(f"{differ} from what apply would leave" if found else "as apply would leave it")
     if found:
         context.exit(ExitCode.CHANGES_NEEDED)

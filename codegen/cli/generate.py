@@ -41,7 +41,7 @@ def command(
     folder = out or Path("generated") / plan.release
     written = write_output(folder, analysis)
     if as_json:
-        options.print_json("generate", {"candle": plan.release, "out": str(folder), "files": list(written)})
+        options.print_json("generate", workspace, gating=plan.gating, out=str(folder), files=list(written))
         return
     for phase in plan.phases:
         new = sum(change.before is None for change in phase.changes)

@@ -10,8 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SCHEMA_VERSION = 1
-"""Of the JSON that every command prints with `--json`."""
+    from codegen.plan.workspace import Workspace
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -40,10 +39,8 @@ def note(line: str) -> None:
     click.echo(line, err=True)
 
 
-def print_json(command: str, content: dict[str, object]) -> None:
-    """The command's JSON document on stdout."""
-    import json
+def print_json(command: str, workspace: Workspace, **content: object) -> None:
+    """The command's JSON document about a tree, on stdout."""
+    from codegen.report.json_document import document, dumps
 
-    click.echo(
-        json.dumps({"schema_version": SCHEMA_VERSION, "command": command, **content}, indent=2, ensure_ascii=False)
-    )
+    click.echo(dumps(document(command, release=workspace.tree.release, tried=workspace.tried, **content)))

@@ -20,7 +20,7 @@ def command(candle: str, *, phase: int | None, force: bool, as_json: bool) -> No
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
     reverted = revert_phases(workspace, down_to=phase, force=force)
     if as_json:
-        options.print_json("revert", {"candle": workspace.tree.release, "reverted": list(reverted)})
+        options.print_json("revert", workspace, reverted=list(reverted))
         return
     for number in reverted:
         click.echo(f"phase {number}: taken back")

@@ -23,14 +23,11 @@ def command(candle: str, *, as_json: bool) -> None:
         gating = record.header.gating if record is not None else None
         options.print_json(
             "status",
-            {
-                "candle": workspace.tree.release,
-                "tried": workspace.tried,
-                "gating": gating,
-                "applied": applied,
-                "ready": [number for number in ready if number not in workspace.applied],
-                "hand_edited": list(edited),
-            },
+            workspace,
+            gating=gating,
+            applied=applied,
+            ready=[number for number in ready if number not in workspace.applied],
+            hand_edited=list(edited),
         )
         return
     click.echo(f"Candle {workspace.tree.release}" + ("" if workspace.tried else " (not tried by this version)"))

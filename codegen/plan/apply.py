@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen import __version__
-from codegen.errors import CandleRocmError, Conflict, HandEdited, InputOutputError, PhaseOrder, Problem
+from codegen.errors import Conflict, HandEdited, PhaseOrder
+from codegen.plan import transaction
 from codegen.plan.analysis import analyse
 from codegen.plan.build import phase_specs
 from codegen.plan.git import require_clean
 from codegen.plan.record import RecordHeader, digest_of, sha256
-from codegen.plan.transaction import apply_phase, revert_phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from codegen.plan.model import PhaseChanges, Plan
     from codegen.plan.record import Record
@@ -45,10 +43,9 @@ def apply_phases(
 ) -> tuple[PhaseChanges, ...]:
     """Write the phases that are not applied yet, ascending, and return them; on any error none of them is written.
 
-    With `force`, applied phases whose files were edited by hand are taken back and written again; they are among those
-    returned, and stay taken back if writing fails. Raises `PhaseOrder` for a phase whose predecessors are not applied,
-    `HandEdited`, `DirtyTree`, `Conflict` when what is applied came from other specs or has another gating, and as
-    `analyse` and `apply_phase`.
+    With `force`, applied phases whose files were edited by hand are written again, and are among those returned. Raises
+    `PhaseOrder` for a phase whose predecessors are not applied, `HandEdited`, `DirtyTree`, `Conflict` when what is
+    applied came from other specs or has another gating, and as `analyse` and `transaction.apply_phases`.
     """
     root, record = workspace.root, workspace.record
     wanted = _wanted(workspace, phases)
@@ -64,71 +61,24 @@ def apply_phases(
     plan = analyse(workspace, phases=wanted, gating=gating).plan
     _refuse_stale(record, plan)
     again = _phases_to_repeat(record, edited)
-    todo = [phase for phase in plan.phases if phase.phase in again or phase.phase not in workspace.applied]
-    _require_space(root, todo)
-    for _ in again:
-        revert_phase(root, force=True)
-    _write(root, todo, RecordHeader(__version__, plan.release, plan.gating, RUNTIME), force=force)
-    return tuple(todo)
-
-
-def _require_space(root: Path, phases: Sequence[PhaseChanges]) -> None:
-    """Raise `InputOutputError` when the disk cannot hold the phases, so that no apply gets stuck half-way.
-
-    What is needed: the new files, what they replace (kept for `revert`), and the new files once more, to take a phase
-    back if a later one cannot be written. A file system that does not tell how much is free is believed to be endless.
-    """
-    disk = os.statvfs(root)
-    free = disk.f_bavail * disk.f_frsize
-    sizes = [len(text) for phase in phases for c in phase.changes for text in (c.before or b"", c.after, c.after)]
-    needed = sum(size + disk.f_frsize for size in sizes)
-    if disk.f_blocks and free < needed:
-        raise InputOutputError(
-            f"the disk of {root} has {free / 1e6:.1f} MB free, and applying takes {needed / 1e6:.1f} MB",
-            remedy="free some space on that disk, then run the command again",
-        )
-
-
-def _write(root: Path, phases: Sequence[PhaseChanges], header: RecordHeader, *, force: bool) -> None:
-    done: list[int] = []
-    try:
-        for phase in phases:
-            apply_phase(root, phase.phase, phase.changes, header, force=force)
-            done.append(phase.phase)
-    except BaseException as error:
-        try:
-            for _ in range(len(done)):
-                revert_phase(root, force=True)
-                done.pop()
-        except CandleRocmError as second:
-            first = error.problems if isinstance(error, CandleRocmError) else (Problem(str(error)),)
-            kept = ", ".join(map(str, done))
-            raise InputOutputError(
-                [*first, Problem(f"and phase {kept}, written before, could not be taken back:"), *second.problems],
-                remedy="see to the cause of both, then take it back with candle-rocm revert, or apply again",
-            ) from error
-        raise
+    todo = tuple(phase for phase in plan.phases if phase.phase in again or phase.phase not in workspace.applied)
+    if todo:
+        header = RecordHeader(__version__, plan.release, plan.gating, RUNTIME)
+        transaction.apply_phases(root, todo, header, again=bool(again), force=force)
+    return todo
 
 
 def revert_phases(workspace: Workspace, *, down_to: int | None = None, force: bool = False) -> tuple[int, ...]:
     """Take back every applied phase from the last one down to `down_to` (all by default); the numbers, in that order.
 
-    Raises `PhaseOrder` when there is nothing to take back, and `HandEdited` unless `force`.
+    Raises `PhaseOrder` when there is nothing to take back, and as `transaction.revert_phases`.
     """
     wanted = [number for number in reversed(workspace.applied) if down_to is None or number >= down_to]
     if not wanted:
         what = "no phase" if down_to is None else f"phase {down_to}"
         verb = "is applied" if down_to is None else "is not applied"
         raise PhaseOrder(f"{what} {verb}: there is nothing to take back", remedy="`candle-rocm status` shows what is")
-    assert workspace.record is not None
-    edited = workspace.record.hand_edited(workspace.root)
-    if edited and not force:
-        raise HandEdited(
-            f"changed since candle-rocm wrote them: {', '.join(edited)}",
-            remedy="move the edits elsewhere, or revert with --force to lose them",
-        )
-    for _ in wanted:
-        revert_phase(workspace.root, force=force)
+    transaction.revert_phases(workspace.root, down_to=wanted[-1], force=force)
     return tuple(wanted)
 
 
@@ -187,10 +137,10 @@ def _refuse_stale(record: Record | None, plan: Plan) -> None:
             )
 
 
-def _phases_to_repeat(record: Record | None, edited: Sequence[str]) -> tuple[int, ...]:
-    """The applied phases from the earliest on that left one of the edited files as it should be; last one first."""
+def _phases_to_repeat(record: Record | None, edited: Sequence[str]) -> frozenset[int]:
+    """The applied phases from the earliest one on that left one of the edited files as it should be."""
     if record is None or not edited:
-        return ()
+        return frozenset()
     left_by = {file.path: phase.phase for phase in record.phases for file in phase.files}
     earliest = min(left_by[path] for path in edited)
-    return tuple(phase.phase for phase in reversed(record.phases) if phase.phase >= earliest)
+    return frozenset(phase.phase for phase in record.phases if phase.phase >= earliest)

@@ -86,7 +86,7 @@ def refuse_foreign_backend(tree: CandleTree) -> None:
         signs.append("candle-core/src/device.rs")
     if signs:
         raise ForeignBackend(
-            f"the tree has a ROCm backend that candle-rocm did not write: {', '.join(signs)}",
+            f"the tree has a ROCm backend that candle-rocm has no record of: {', '.join(signs)}",
             remedy="start from a tree without it, for example a clean checkout of the release",
         )
 

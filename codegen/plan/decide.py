@@ -11,7 +11,7 @@ from codegen.candle.release import in_range
 from codegen.candle.toml_text import decode
 from codegen.errors import Location, Problem, UnknownSite
 from codegen.plan.select import RuleBook, glob_matches
-from codegen.spec.model import Early, Gating, Verb
+from codegen.spec.model import Early, Gating, SiteKind, Verb
 from codegen.syntax.sites import TOKEN, Site, find_sites
 from codegen.syntax.source import Source
 
@@ -78,10 +78,12 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     decisions: list[Decision] = []
     sources: dict[str, Source] = {}
     for path in tree.rust_files():
-        if decider.is_foreign(path):
-            continue
         text = tree.read(path)
         if not TOKEN.search(text):
+            continue
+        foreign = decider.foreign(path)
+        if foreign is not None:
+            decisions.append(_whole_file(path, tree.crate_of(path), foreign))
             continue
         decode(text, path)
         source = Source.parse(path, text)
@@ -137,6 +139,13 @@ def refuse_undecided(scan: Scan, specs: LoadedSpecs) -> None:
         raise UnknownSite(problems, remedy="; ".join(error.remedy for error in errors))
 
 
+def _whole_file(path: str, crate: Crate | None, reason: str) -> Decision:
+    """A file that is one backend's own counts as one site."""
+    name = path.rsplit("/", 1)[-1]
+    site = Site(path, SiteKind.FILE, 0, 0, 1, 1, "", name, name)
+    return Decision(site, crate.name if crate else "", State.LEFT, "candle.foreign", verb=Verb.LEAVE, reason=reason)
+
+
 class _Decider:
     """The specs, indexed for one release."""
 
@@ -147,8 +156,12 @@ class _Decider:
         self.crates = {crate.name: crate for crate in specs.candle.crates}
         self.feature_rules = [(feature, phase.phase) for phase in specs.phases for feature in phase.cargo.features]
 
-    def is_foreign(self, path: str) -> bool:
-        return any(glob_matches(glob, path) for entry in self.specs.candle.foreign for glob in entry.path)
+    def foreign(self, path: str) -> str | None:
+        """Why the file is one backend's own, or None if it is not."""
+        for entry in self.specs.candle.foreign:
+            if any(glob_matches(glob, path) for glob in entry.path):
+                return entry.reason
+        return None
 
     def decide(self, source: Source, crate: Crate | None) -> list[Decision]:
         decided: list[Decision] = []

@@ -50,7 +50,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What one file was before all phases and is after the planned ones."""
+    """One file before and after a step: a phase (then `before` is what the phases before it left) or all of a plan."""
 
     path: str
     before: bytes | None

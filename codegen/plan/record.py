@@ -5,7 +5,7 @@ It lives in the tree, in a folder that git never sees:
     .candle-rocm/.gitignore              `*`
     .candle-rocm/record.json             the `Record`
     .candle-rocm/before/<phase>/<path>   a file as it was before that phase
-    .candle-rocm/transaction/            only while a phase is written or taken back (see transaction.py)
+    .candle-rocm/transaction/            only while phases are written or taken back (see journal.py)
 
 Everything is read with suspicion: somebody may have edited, truncated or copied it, and a path from it is written to.
 """
@@ -58,9 +58,13 @@ class Home:
     def lock(self) -> Path:
         return self.folder / "lock"
 
+    def kept(self, phase: int) -> Path:
+        """Where the bytes of all files of `phase` before it are kept."""
+        return self.originals / str(phase)
+
     def original(self, phase: int, path: str) -> Path:
         """Where the bytes of `path` before `phase` are kept."""
-        return self.originals / str(phase) / path
+        return self.kept(phase) / path
 
     def exists(self) -> bool:
         """Whether the tree has the folder at all. Raises `Conflict` where it is a link or a file."""
@@ -284,6 +288,25 @@ def checked_path(path: object) -> str:
     if path.startswith("/") or ".." in parts or "/".join(parts) != path or parts[0] in (FOLDER, ".git"):
         raise ValueError(f"'{path}' is not a path in the tree")
     return path
+
+
+def target_of(root: Path, path: str) -> Path:
+    """Where `path` leads, links inside the tree followed.
+
+    Raises `Conflict` when that is outside of the tree, or in a folder of git or of the record.
+    """
+    real_root = root.resolve()
+    try:
+        target = (root / path).resolve()
+        inside = target.relative_to(real_root)
+    except (OSError, RuntimeError, ValueError):
+        inside = None
+    if inside is None or inside.parts[:1] in ((), (FOLDER,), (".git",)):
+        raise Conflict(
+            f"{root / path} leads out of the tree through a symbolic link",
+            remedy="replace the link by what it leads to; nothing outside of a tree is ever written",
+        )
+    return target
 
 
 def _phase(item: object) -> AppliedPhase:

@@ -56,11 +56,13 @@ def edited(pristine: bytes, edits: Sequence[Edit]) -> EditedText:
         pieces += [kept, edit.text]
         line += kept.count("\n")
         # A newline at an end of the text only sets it apart from a pristine line that stays as it is.
-        set_apart_before = edit.text.startswith("\n") and pristine[edit.start : edit.start + 1] in (b"\n", b"")
+        set_apart_before = edit.text.startswith("\n") and _ends_line(pristine, edit.start)
         set_apart_behind = edit.text.endswith("\n") and pristine[edit.end - 1 : edit.end] in (b"\n", b"")
+        if set_apart_before and edit.start == edit.end:  # on an empty line: only one newline can be its own
+            set_apart_behind = False
         first = line + 1 + set_apart_before
         line += edit.text.count("\n")
-        regions.append(Region(first, max(first, line + 1 - set_apart_behind), edit.origin))
+        regions.append(Region(first, line + 1 - set_apart_behind, edit.origin))
         position = edit.end
     pieces.append(pristine[position:].decode())
     text = "".join(pieces)
@@ -86,7 +88,13 @@ def formatted(text: EditedText, wished: str) -> EditedText:
         result += new[wish.new_start : wish.new_end]
         position = wish.old_end
     result += old[position:]
+    elsewhere = [hunk for hunk in taken if not any(hunk.touches(region) for region in text.regions)]
     regions = [_grown(region, _moved(region, taken), taken) for region in text.regions]
+    if elsewhere:
+        regions = [region for region in regions if region.first <= region.last]  # all of its lines went there
+    for hunk in elsewhere:
+        nearest = min(text.regions, key=lambda region: abs(region.first - hunk.old_start))
+        regions.append(Region(hunk.new_start + 1, hunk.new_end, nearest.origin))
     return EditedText("".join(result), _within(regions, len(result)))
 
 
@@ -95,13 +103,20 @@ def rewritten(before: EditedText, after: str, origin: Origin) -> EditedText:
     old, new = _lines(before.text), _lines(after)
     hunks = _hunks(old, new)
     known = (_moved(region, hunks) for region in before.regions)
-    own = (Region(hunk.new_start + 1, max(hunk.new_start + 1, hunk.new_end), origin) for hunk in hunks)
+    own = (Region(hunk.new_start + 1, hunk.new_end, origin) for hunk in hunks)
     return EditedText(after, _within((*known, *own), len(new)))
+
+
+def _ends_line(pristine: bytes, offset: int) -> bool:
+    """Whether a line ends at the offset, also the last one of a file that lacks its newline."""
+    if offset < len(pristine):
+        return pristine[offset : offset + 1] == b"\n"
+    return bool(pristine) and not pristine.endswith(b"\n")
 
 
 def whole(text: str, origin: Origin) -> EditedText:
     """A new file: every line has one origin."""
-    return EditedText(text, (Region(1, max(1, len(_lines(text))), origin),))
+    return EditedText(text, _within([Region(1, len(_lines(text)), origin)], len(_lines(text))))
 
 
 def _lines(text: str) -> list[str]:
@@ -144,7 +159,10 @@ def _with_other_halves(
 
 
 def _moved(region: Region, hunks: Sequence[_Hunk]) -> Region:
-    """Where the region is after the hunks; lines added right before or behind it do not become part of it."""
+    """Where the region is after the hunks; lines added right before or behind it do not become part of it.
+
+    It ends before it begins where none of its lines is left.
+    """
     start, end = region.first - 1, region.last
     new_start = start + sum(hunk.growth for hunk in hunks if hunk.old_end <= start)
     new_end = end + sum(hunk.growth for hunk in hunks if hunk.old_end <= end and hunk.old_start < end)
@@ -153,7 +171,7 @@ def _moved(region: Region, hunks: Sequence[_Hunk]) -> Region:
             new_start = hunk.new_start
         if hunk.old_start < end < hunk.old_end:
             new_end = hunk.new_end
-    return Region(new_start + 1, max(new_start + 1, new_end), region.origin)
+    return Region(new_start + 1, new_end, region.origin)
 
 
 def _grown(before: Region, after: Region, hunks: Iterable[_Hunk]) -> Region:
@@ -166,6 +184,9 @@ def _grown(before: Region, after: Region, hunks: Iterable[_Hunk]) -> Region:
 
 
 def _within(regions: Iterable[Region], lines: int) -> tuple[Region, ...]:
-    """The regions, none of them past the end of a file (where the last lines were deleted)."""
-    end = max(1, lines)
-    return tuple(Region(min(r.first, end), min(r.last, end), r.origin) for r in regions)
+    """The regions, each with at least one line of the file: where lines were only deleted, the one that took over."""
+    found = []
+    for region in regions:
+        first = min(region.first, max(1, lines))
+        found.append(Region(first, max(first, min(region.last, lines)), region.origin))
+    return tuple(found)

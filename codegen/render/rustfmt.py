@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ REMEDY = "install it with `rustup component add rustfmt`"
 
 
 def format_rust(texts: Mapping[str, str], *, edition: str = "2021", config: Path | None = None) -> dict[str, str]:
-    """The texts as rustfmt would have them, by path; `config` is a folder whose rustfmt.toml counts.
+    """The texts as rustfmt would have them, by path; `config` is the rustfmt.toml that counts, and no other does.
 
     Raises `ToolchainMissing` without rustfmt, and `TemplateInvalid` naming file and line for text that is not Rust.
     """
@@ -28,9 +29,8 @@ def format_rust(texts: Mapping[str, str], *, edition: str = "2021", config: Path
         raise ToolchainMissing("rustfmt is not installed", remedy=REMEDY)
     from concurrent.futures import ThreadPoolExecutor
 
-    command = [program, "--edition", edition, "--quiet", "--emit", "stdout"]
-    if config is not None:
-        command += ["--config-path", str(config)]
+    # Without --config-path, a rustfmt.toml above the working directory or in the user's home would change the result.
+    command = [program, "--edition", edition, "--quiet", "--emit", "stdout", "--config-path", str(config or os.devnull)]
 
     def run(item: tuple[str, str]) -> tuple[str, str]:
         path, text = item

@@ -35,6 +35,9 @@ class SiteKind(StrEnum):
     CFG_ITEM = "cfg-item"
     CARGO_FEATURE = "cargo-feature"
     TEXT = "text"
+    """A token that no construct claims."""
+    FILE = "file"
+    """A whole file that is one backend's own."""
 
 
 class Verb(StrEnum):

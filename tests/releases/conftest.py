@@ -25,6 +25,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
+def newest() -> str:
+    """The newest release that specs/candle.yaml lists."""
+    return load_specs().candle.releases[-1].version
+
+
+@pytest.fixture(scope="session")
 def work() -> Path:
     """Scratch trees, logs and cargo's target folder, kept between runs."""
     folder = Path(os.environ.get("CANDLE_ROCM_WORK", Path(__file__).parents[2] / "build" / "verify"))

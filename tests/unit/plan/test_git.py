@@ -9,12 +9,13 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from phased import apply_phase, revert_phase
 
 from codegen.errors import DirtyTree, ExitCode, InputOutputError
+from codegen.plan.disk import Disk
 from codegen.plan.git import require_clean, uncommitted
 from codegen.plan.model import FileChange
 from codegen.plan.record import Record, RecordHeader
-from codegen.plan.transaction import Disk, apply_phase, revert_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.plan.model import FileChange, Origin, Region
-from codegen.plan.patch import phase_patch, replacements, unified_diff
+from codegen.plan.patch import phase_patch, unified_diff
 
 requires_git = pytest.mark.skipif(shutil.which("git") is None, reason="patches were not tested: git is not installed")
 
@@ -29,6 +29,13 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
     "GIT_AUTHOR_NAME": "somebody",
     "GIT_AUTHOR_EMAIL": "somebody@example.org",
     "LC_ALL": "C",
+    # A repository that lives for one test needs neither example hooks nor to reach the medium.
+    "GIT_TEMPLATE_DIR": "",
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.fsync",
+    "GIT_CONFIG_VALUE_0": "none",
+    "GIT_CONFIG_KEY_1": "gc.auto",
+    "GIT_CONFIG_VALUE_1": "0",
 }
 
 
@@ -592,22 +599,7 @@ def edited(draw: st.DrawFn) -> FileChange:
     return FileChange("a.rs", before.encode(), ("\n".join(changed) + draw(ENDS)).encode(), regions)
 
 
-@settings(max_examples=300, deadline=None)
-@given(LINES, LINES)
-def test_replacements_turn_one_text_into_the_other(before: list[str], after: list[str]) -> None:
-    result: list[str] = []
-    at = 0
-    for edit in replacements(before, after):
-        assert edit.start >= at
-        assert edit.start < edit.end or edit.new_start < edit.new_end
-        result += before[at : edit.start]
-        assert len(result) == edit.new_start
-        result += after[edit.new_start : edit.new_end]
-        at = edit.end
-    assert result + before[at:] == after
-
-
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(edited())
 def test_hunks_say_what_they_do(change: FileChange) -> None:
     """A strict reader of unified diffs: every number, every context line and every removed line must fit."""
@@ -697,7 +689,7 @@ def large(seed: int) -> FileChange:
 
 
 def test_large_files_are_fast_and_their_diffs_small() -> None:
-    changes = [large(seed) for seed in range(50)]
+    changes = [large(seed) for seed in range(30)]
 
     times = []
     for _ in range(3):
@@ -705,50 +697,9 @@ def test_large_files_are_fast_and_their_diffs_small() -> None:
         patch = mail(changes)
         times.append(time.perf_counter() - start)
 
-    # 0.1 s on a machine to itself. difflib alone would take over a minute.
+    # 0.1 s on a machine to itself. difflib alone would take most of a minute.
     assert min(times) < 1.0
     removed = sum(line.startswith("-") and not line.startswith("---") for line in patch.splitlines())
     added = sum(line.startswith("+") and not line.startswith("+++") for line in patch.splitlines())
-    assert removed <= 50 * 5 * 2
-    assert added <= 50 * (20 * 20 + 5 * 2)
-
-
-def test_many_small_edits_are_fast_too() -> None:
-    lines = [f"line {number}" for number in range(3000)]
-    changed = [f"{line}!" if number % 3 == 0 else line for number, line in enumerate(lines)]
-
-    start = time.perf_counter()
-    found = [replacements(lines, changed) for _ in range(5)][-1]
-
-    assert time.perf_counter() - start < 1.5
-    assert [(edit.start, edit.end) for edit in found] == [(at, at + 1) for at in range(0, 3000, 3)]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "found"),
-    [
-        ("", "", []),
-        ("abc", "abc", []),
-        ("", "ab", [(0, 0, 0, 2)]),
-        ("ab", "", [(0, 2, 0, 0)]),
-        ("abc", "axbc", [(1, 1, 1, 2)]),
-        ("abc", "ac", [(1, 2, 1, 1)]),
-        ("abc", "axc", [(1, 2, 1, 2)]),
-        ("abc", "xabcx", [(0, 0, 0, 1), (3, 3, 4, 5)]),
-        ("aa", "aaa", [(2, 2, 2, 3)]),
-        ("abcdef", "dabcef", [(0, 0, 0, 1), (3, 4, 4, 4)]),
-        ("a}b}c}", "a}x}b}c}", [(2, 2, 2, 4)]),
-    ],
-)
-def test_replacements_are_what_a_reader_expects(before: str, after: str, found: list[tuple[int, ...]]) -> None:
-    assert [
-        (edit.start, edit.end, edit.new_start, edit.new_end) for edit in replacements(list(before), list(after))
-    ] == found
-
-
-def test_a_large_gap_without_anchors_is_replaced_as_a_whole() -> None:
-    before, after = ["a", "b"] * 300, ["b", "c"] * 300
-
-    found = replacements(before, after)
-
-    assert [(edit.start, edit.end, edit.new_start, edit.new_end) for edit in found] == [(0, 600, 0, 600)]
+    assert removed <= 30 * 5 * 2
+    assert added <= 30 * (20 * 20 + 5 * 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from phased import MEMORY, apply_phase, unsynced
 
 from codegen.errors import Conflict, ExitCode, InputOutputError
 from codegen.plan.model import FileChange
@@ -30,7 +32,6 @@ from codegen.plan.record import (
     original_bytes,
     sha256,
 )
-from codegen.plan.transaction import Disk, apply_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,10 +43,14 @@ NEW = "candle-core/src/rocm/mod.rs"
 
 @pytest.fixture(autouse=True, scope="module")
 def _unsynced() -> Iterator[None]:
-    """Tests need not wait until every file is on the medium."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Disk, "flush", lambda disk, descriptor: None)
+    with unsynced():
         yield
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -401,7 +406,7 @@ def test_what_is_written_is_read_back(record: Record) -> None:
     assert encode_record(decode_record(encode_record(record), source)) == encode_record(record)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(records(), st.data())
 def test_no_damage_is_a_traceback(record: Record, data: st.DataObject) -> None:
     content = bytearray(encode_record(record))

@@ -1,13 +1,11 @@
-"""A phase is written as a whole or not at all, whatever happens, and reverting gives every byte back."""
+"""Phases are written as a whole or not at all, whatever happens, and reverting gives every byte back."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
-import pickle
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -16,115 +14,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from phased import (
+    DEVICE,
+    HEADER,
+    LIB,
+    MEMORY,
+    NEW,
+    OPERATIONS,
+    PHASE_0,
+    PHASE_1,
+    PRISTINE,
+    REPOSITORY,
+    SCRIPT,
+    Faulty,
+    apply_0,
+    apply_phase,
+    candle,
+    files_of,
+    grow,
+    linked,
+    locked,
+    no_space,
+    refused,
+    revert,
+    revert_phase,
+    snapshot,
+    steps_of,
+    unsynced,
+)
 
-from codegen.errors import CandleRocmError, Conflict, ExitCode, HandEdited, InputOutputError, PhaseOrder
+from codegen.errors import Conflict, ExitCode, HandEdited, InputOutputError, PhaseOrder
+from codegen.plan.disk import DISK, Disk
 from codegen.plan.model import FileChange
 from codegen.plan.record import FOLDER, Home, RecordHeader, load_record
-from codegen.plan.transaction import DISK, Disk, apply_phase, recover, revert_phase
+from codegen.plan.transaction import recover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-HEADER = RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs")
-REPOSITORY = Path(__file__).parents[3]
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-Snapshot = dict[str, tuple[str, int, bytes]]
-
-
-def snapshot(root: Path, *, with_record: bool = False) -> Snapshot:
-    """Kind, permission bits and content of everything below `root`."""
-    seen: Snapshot = {}
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        if not with_record and name.split("/")[0] == FOLDER:
-            continue
-        mode = stat.S_IMODE(path.lstat().st_mode)
-        if path.is_symlink():
-            seen[name] = ("link", mode, os.fsencode(path.readlink()))
-        elif path.is_dir():
-            seen[name] = ("folder", mode, b"")
-        else:
-            seen[name] = ("file", mode, path.read_bytes())
-    return seen
-
-
-def grow(root: Path, files: dict[str, bytes]) -> Path:
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(content)
-    return root
-
-
-DEVICE = "candle-core/src/device.rs"
-LIB = "candle-core/src/lib.rs"
-SCRIPT = "tools/run.sh"
-NEW = "candle-core/src/rocm/backend/mod.rs"
-PRISTINE = {DEVICE: b"pub enum Device { Cpu }\n", LIB: b"mod device;\r\n", SCRIPT: b"#!/bin/sh", "README.md": b""}
-PHASE_0 = (
-    FileChange(LIB, PRISTINE[LIB], b"mod device;\r\nmod rocm;\r\n"),
-    FileChange(NEW, None, b"//! ROCm.\n"),
-    FileChange(SCRIPT, PRISTINE[SCRIPT], b"#!/bin/sh\necho \xff\n"),
-)
-PHASE_1 = (
-    FileChange(DEVICE, PRISTINE[DEVICE], b"pub enum Device { Cpu, Rocm }\n"),
-    FileChange(NEW, PHASE_0[1].after, b"//! ROCm.\npub struct RocmDevice;\n"),
-    FileChange("candle-core/tests/rocm.rs", None, b""),
-)
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL within the process: nothing that happens afterwards reaches the disk."""
-
-
-class Faulty(Disk):
-    """Fails at step `at` (counted from 0), once, or from then on."""
-
-    def __init__(self, at: int, fault: Callable[[], BaseException], *, forever: bool = False) -> None:
-        self.at = at
-        self.fault = fault
-        self.forever = forever
-        self.steps: list[str] = []
-
-    def step(self, verb: str, path: Path) -> None:
-        number = len(self.steps)
-        self.steps.append(f"{verb} {path.name}")
-        if number == self.at or (self.forever and number > self.at):
-            raise self.fault()
-
-    @property
-    def struck(self) -> bool:
-        return len(self.steps) > self.at
-
-
-def no_space() -> OSError:
-    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
 
 @pytest.fixture(autouse=True, scope="module")
 def _unsynced() -> Iterator[None]:
-    """Tests need not wait until every file is on the medium."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Disk, "flush", lambda disk, descriptor: None)
+    with unsynced():
         yield
 
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """In memory where possible: a rename onto an existing file makes some file systems write to the medium."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    root = grow(tmp_path / "candle", PRISTINE)
-    (root / SCRIPT).chmod(0o755)
-    (root / DEVICE).chmod(0o640)
-    return root
+    return candle(tmp_path)
 
 
 # Applying and reverting
@@ -271,19 +214,6 @@ def test_the_tree_may_be_given_through_a_link_and_relative(tree: Path, monkeypat
 
 
 # Refusals
-
-
-@contextmanager
-def refused(tree: Path, kind: type[CandleRocmError], code: ExitCode, *texts: str) -> Iterator[None]:
-    """The block raises `kind`, its message holds all of `texts`, and not a byte below `tree` differs."""
-    before = snapshot(tree, with_record=True)
-    with pytest.raises(kind) as caught:
-        yield
-    assert type(caught.value) is kind
-    assert caught.value.exit_code == code
-    for text in texts:
-        assert text in str(caught.value)
-    assert snapshot(tree, with_record=True) == before
 
 
 def test_hand_edited_files_are_all_listed(tree: Path) -> None:
@@ -504,14 +434,6 @@ def test_a_file_where_a_folder_must_be(tree: Path) -> None:
 # Two processes at once
 
 
-@contextmanager
-def locked(root: Path) -> Iterator[None]:
-    Home(root).folder.mkdir(exist_ok=True)
-    with Home(root).lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def test_a_second_process_is_refused(tree: Path) -> None:
     with locked(tree):
         for operation in (apply_0, revert):
@@ -597,54 +519,6 @@ def test_a_disk_without_locks(tree: Path, monkeypatch: pytest.MonkeyPatch) -> No
 # Errors of the disk
 
 
-def steps_of(operation: Callable[[Path, Disk], object], start: Path, scratch: Path) -> list[str]:
-    root = shutil.copytree(start, scratch / "count", symlinks=True)
-    disk = Faulty(10_000, no_space)
-    operation(root, disk)
-    shutil.rmtree(root)
-    return disk.steps
-
-
-def apply_1(root: Path, disk: Disk) -> object:
-    return apply_phase(root, 1, PHASE_1, HEADER, disk=disk)
-
-
-def apply_0(root: Path, disk: Disk) -> object:
-    return apply_phase(root, 0, PHASE_0, HEADER, disk=disk)
-
-
-def revert(root: Path, disk: Disk) -> object:
-    return revert_phase(root, disk=disk)
-
-
-def no_start(root: Path) -> None:
-    """Nothing applied."""
-
-
-def start_0(root: Path) -> None:
-    apply_phase(root, 0, PHASE_0, HEADER)
-
-
-def start_01(root: Path) -> None:
-    start_0(root)
-    apply_phase(root, 1, PHASE_1, HEADER)
-
-
-OPERATIONS = pytest.mark.parametrize(
-    ("prepare", "operation"),
-    [
-        pytest.param(no_start, apply_0, id="apply-first"),
-        pytest.param(start_0, apply_1, id="apply-second"),
-        pytest.param(start_01, revert, id="revert-second"),
-        pytest.param(start_0, revert, id="revert-last"),
-    ],
-)
-
-
-def files_of(seen: Snapshot) -> Snapshot:
-    return {name: entry for name, entry in seen.items() if entry[0] != "folder"}
-
-
 @OPERATIONS
 def test_an_error_at_any_step_changes_nothing(
     tree: Path, tmp_path: Path, prepare: Callable[[Path], None], operation: Callable[[Path, Disk], object]
@@ -656,7 +530,7 @@ def test_an_error_at_any_step_changes_nothing(
     after = snapshot(done, with_record=True)
     steps = steps_of(operation, tree, tmp_path)
     for at in range(len(steps)):
-        root = shutil.copytree(tree, tmp_path / str(at))
+        root = linked(tree, tmp_path / str(at))
         disk = Faulty(at, no_space)
         try:
             operation(root, disk)
@@ -675,6 +549,7 @@ def test_an_error_at_any_step_changes_nothing(
             recover(root)
             assert snapshot(root, with_record=True) == after, steps[at]
         assert disk.struck
+    assert snapshot(tree, with_record=True) == before
 
 
 @pytest.mark.parametrize(
@@ -814,14 +689,15 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from codegen.errors import InputOutputError
-from codegen.plan.model import FileChange
+from codegen.plan.model import FileChange, PhaseChanges
 from codegen.plan.record import RecordHeader
-from codegen.plan.transaction import apply_phase
+from codegen.plan.transaction import apply_phases
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
-changes = [FileChange("a/x.rs", b"x", b"X"), FileChange("b/y.rs", b"y", b"Y"), FileChange("c/z.rs", b"z", b"z")]
+changes = (FileChange("a/x.rs", b"x", b"X"), FileChange("b/y.rs", b"y", b"Y"), FileChange("c/z.rs", b"z", b"z"))
+header = RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs")
 try:
-    apply_phase(Path(sys.argv[2]), 0, changes, RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs"))
+    apply_phases(Path(sys.argv[2]), [PhaseChanges(0, "", "", changes)], header)
 except InputOutputError as error:
     sys.exit(str(error))
 """
@@ -880,7 +756,7 @@ def test_flushing_asks_the_system(tree: Path) -> None:
         "import os, sys\n"
         "from pathlib import Path\n"
         "sys.path.insert(0, sys.argv[1])\n"
-        "from codegen.plan.transaction import DISK\n"
+        "from codegen.plan.disk import DISK\n"
         "synced = []\n"
         "os.fsync = lambda descriptor: synced.append(os.readlink(f'/proc/self/fd/{descriptor}'))\n"
         "DISK.write(Path(sys.argv[2]), b'x')\n"
@@ -914,10 +790,11 @@ def test_everything_is_on_the_medium_before_the_first_file_is_replaced(tree: Pat
     assert set(synced[:first]) >= {
         FOLDER,
         work,
-        f"{work}/old",
-        f"{work}/old/candle-core",
-        f"{work}/old/candle-core/src",
-        f"{work}/old/{LIB}",
+        f"{work}/before",
+        f"{work}/before/0",
+        f"{work}/before/0/candle-core",
+        f"{work}/before/0/candle-core/src",
+        f"{work}/before/0/{LIB}",
         f"{work}/new",
         f"{work}/new/0",
         f"{work}/new/1",
@@ -926,462 +803,3 @@ def test_everything_is_on_the_medium_before_the_first_file_is_replaced(tree: Pat
     }
     assert set(synced[first:commit]) >= {"candle-core/src", "candle-core/src/rocm/backend"}
     assert FOLDER in synced[commit:]
-
-
-# Killed
-
-
-ARGUMENTS: dict[Callable[[Path, Disk], object], tuple[object, ...]] = {
-    apply_0: (0, PHASE_0, HEADER),
-    apply_1: (1, PHASE_1, HEADER),
-    revert: (),
-}
-
-KILLED = """
-import os, pickle, shutil, signal, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from codegen.plan.transaction import Disk, apply_phase, revert_phase
-
-class Fatal(Disk):
-    def __init__(self, at):
-        self.left = at
-    def flush(self, descriptor):
-        pass
-    def step(self, verb, path):
-        if self.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.left -= 1
-
-start, scratch = Path(sys.argv[2]), Path(sys.argv[3])
-arguments = pickle.load(sys.stdin.buffer)
-operation = apply_phase if arguments else revert_phase
-at = 0
-while True:
-    root = shutil.copytree(start, scratch / str(at), symlinks=True)
-    child = os.fork()
-    if child == 0:
-        operation(root, *arguments, disk=Fatal(at))
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    if os.WIFEXITED(status):
-        sys.exit(os.WEXITSTATUS(status))
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    at += 1
-"""
-
-
-@OPERATIONS
-def test_killed_at_any_step_the_tree_recovers(
-    tree: Path,
-    tmp_path: Path,
-    prepare: Callable[[Path], None],
-    operation: Callable[[Path, Disk], object],
-) -> None:
-    prepare(tree)
-    before = snapshot(tree, with_record=True)
-    done = shutil.copytree(tree, tmp_path / "done")
-    operation(done, DISK)
-    after = snapshot(done, with_record=True)
-    scratch = tmp_path / "killed"
-    scratch.mkdir()
-
-    ran = subprocess.run(
-        [sys.executable, "-c", KILLED, str(REPOSITORY), str(tree), str(scratch)],
-        input=pickle.dumps(ARGUMENTS[operation]),
-        capture_output=True,
-        check=False,
-    )
-
-    assert ran.returncode == 0, ran.stderr
-    trees = sorted(scratch.iterdir(), key=lambda root: int(root.name))
-    assert len(trees) == len(steps_of(operation, tree, tmp_path)) + 1
-    outcomes = []
-    for root in trees:
-        untouched = snapshot(root, with_record=True) in (before, after)
-        assert recover(root) != untouched, root.name
-        found = snapshot(root, with_record=True)
-        assert found in (before, after), root.name
-        outcomes.append(found == after)
-        assert recover(root) is False
-    assert outcomes == sorted(outcomes)
-    assert outcomes[0] is False
-    assert outcomes[-1] is True
-
-
-@OPERATIONS
-def test_killed_while_recovering_the_tree_recovers(
-    tree: Path, tmp_path: Path, prepare: Callable[[Path], None], operation: Callable[[Path, Disk], object]
-) -> None:
-    prepare(tree)
-    before = snapshot(tree, with_record=True)
-    done = shutil.copytree(tree, tmp_path / "done")
-    operation(done, DISK)
-    allowed = (before, snapshot(done, with_record=True))
-    steps = steps_of(operation, tree, tmp_path)
-    journal = steps.index("write journal.json")
-    for first in (journal + 3, steps.index("write committed.json") + 3):
-        second = 0
-        while True:
-            root = shutil.copytree(tree, tmp_path / f"{first}-{second}")
-            with pytest.raises(Killed):
-                operation(root, Faulty(first, Killed, forever=True))
-            disk = Faulty(second, Killed, forever=True)
-            try:
-                recover(root, disk=disk)
-            except Killed:
-                recover(root)
-            assert snapshot(root, with_record=True) in allowed, (first, second)
-            if not disk.struck:
-                break
-            second += 1
-
-
-def interrupted(tree: Path, tmp_path: Path, at: str) -> None:
-    steps = steps_of(apply_0, tree, tmp_path)
-    with pytest.raises(Killed):
-        apply_0(tree, Faulty(steps.index(at, steps.index("write journal.json")), Killed, forever=True))
-
-
-def test_the_next_apply_recovers_first(tree: Path, tmp_path: Path) -> None:
-    before = snapshot(tree, with_record=True)
-    interrupted(tree, tmp_path, "write run.sh")
-    assert (tree / LIB).read_bytes() == PHASE_0[0].after
-
-    apply_phase(tree, 0, PHASE_0, HEADER)
-    revert_phase(tree)
-
-    assert snapshot(tree, with_record=True) == before
-
-
-def test_a_tree_without_interrupted_transaction_is_not_written(tree: Path) -> None:
-    assert recover(tree) is False
-    assert not (tree / FOLDER).exists()
-
-    apply_phase(tree, 0, PHASE_0, HEADER)
-    before = {path: path.stat().st_mtime_ns for path in tree.rglob("*")}
-
-    with locked(tree):
-        assert recover(tree) is False
-    assert {path: path.stat().st_mtime_ns for path in tree.rglob("*") if path != Home(tree).lock} == {
-        path: time for path, time in before.items() if path != Home(tree).lock
-    }
-
-
-def test_edits_made_after_the_interruption_are_not_lost(tree: Path, tmp_path: Path) -> None:
-    interrupted(tree, tmp_path, "write run.sh")
-    (tree / LIB).write_bytes(b"mod mine;\n")
-
-    with refused(
-        tree,
-        HandEdited,
-        ExitCode.CONFLICT,
-        f"{LIB} was changed after candle-rocm was interrupted",
-        "transaction/old",
-    ):
-        recover(tree)
-
-    (tree / LIB).write_bytes(PRISTINE[LIB])
-    assert recover(tree)
-    assert not (tree / FOLDER).exists()
-
-
-def test_a_forced_recovery_overwrites_such_edits(tree: Path, tmp_path: Path) -> None:
-    before = snapshot(tree, with_record=True)
-    interrupted(tree, tmp_path, "write run.sh")
-    (tree / LIB).write_bytes(b"mod mine;\n")
-
-    assert recover(tree, force=True)
-    assert snapshot(tree, with_record=True) == before
-
-
-def test_what_was_rolled_back_is_new_to_cargo(tree: Path, tmp_path: Path) -> None:
-    interrupted(tree, tmp_path, "write run.sh")
-    kept = Home(tree).transaction / "old" / LIB
-    os.utime(kept, (1_000_000_000, 1_000_000_000))
-
-    assert recover(tree)
-    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
-    assert (tree / LIB).stat().st_mtime > 1_000_000_000
-
-
-def test_edits_of_files_that_do_not_change_are_kept(tree: Path, tmp_path: Path) -> None:
-    unchanged = FileChange("README.md", b"", b"")
-    journal = steps_of(apply_0, tree, tmp_path).index("write journal.json")
-    for at in range(journal, journal + 12):
-        root = shutil.copytree(tree, tmp_path / str(at))
-        with pytest.raises(Killed):
-            apply_phase(root, 0, [*PHASE_0, unchanged], HEADER, disk=Faulty(at, Killed, forever=True))
-        (root / "README.md").write_bytes(b"mine")
-
-        assert recover(root)
-        assert (root / "README.md").read_bytes() == b"mine"
-
-
-def test_edits_made_while_clearing_away_are_kept(tree: Path, tmp_path: Path) -> None:
-    # Every file is rolled back, but a part of the journal's folder is left: edits are no longer its business.
-    interrupted(tree, tmp_path, "write run.sh")
-    root = shutil.copytree(tree, tmp_path / "count")
-    counting = Faulty(10_000, Killed)
-    recover(root, disk=counting)
-    at = counting.steps.index("delete journal.json") + 3
-    with pytest.raises(Killed):
-        recover(tree, disk=Faulty(at, Killed, forever=True))
-    (tree / LIB).write_bytes(b"mine")
-
-    assert recover(tree)
-    assert (tree / LIB).read_bytes() == b"mine"
-    assert not (tree / FOLDER).exists()
-
-
-def test_the_next_revert_recovers_first(tree: Path, tmp_path: Path) -> None:
-    before = snapshot(tree, with_record=True)
-    apply_phase(tree, 0, PHASE_0, HEADER)
-    steps = steps_of(revert, tree, tmp_path)
-    at = steps.index("write run.sh", steps.index("write journal.json"))
-    with pytest.raises(Killed):
-        revert(tree, Faulty(at, Killed, forever=True))
-    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
-
-    assert revert_phase(tree) is None
-    assert snapshot(tree, with_record=True) == before
-
-
-def test_edits_of_files_not_yet_reached_are_kept(tree: Path, tmp_path: Path) -> None:
-    interrupted(tree, tmp_path, "write run.sh")
-    (tree / SCRIPT).write_bytes(b"mine")
-
-    assert recover(tree)
-    assert (tree / SCRIPT).read_bytes() == b"mine"
-    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (b"{", "journal.json:1:2: corrupt: Expecting property name"),
-        (b"[]", "corrupt: not a JSON object"),
-        (b"{}", "'files' is missing"),
-        (b'{"files": [{"path": "../x", "old": null, "new": null}]}', "'../x' is not a path in the tree"),
-    ],
-)
-def test_a_corrupt_journal_is_said_so(tree: Path, tmp_path: Path, content: bytes, text: str) -> None:
-    interrupted(tree, tmp_path, "write run.sh")
-    (Home(tree).transaction / "journal.json").write_bytes(content)
-
-    with refused(tree, Conflict, ExitCode.CONFLICT, text, "restore journal.json from a backup"):
-        recover(tree)
-
-
-# Laws
-
-NAMES = st.sampled_from(["a.rs", "b.rs", "x/a.rs", "x/y/b.rs", "z/é ü.rs"])
-CONTENTS = st.binary(max_size=12)
-MODES = st.sampled_from([0o644, 0o600, 0o755])
-TREES = st.dictionaries(NAMES, st.tuples(CONTENTS, MODES), max_size=5)
-PHASES = st.dictionaries(NAMES, CONTENTS, max_size=5)
-
-
-@contextmanager
-def planted(files: dict[str, tuple[bytes, int]]) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        root = Path(folder) / "tree"
-        root.mkdir()
-        for name, (content, mode) in files.items():
-            grow(root, {name: content})
-            (root / name).chmod(mode)
-        yield root
-
-
-def changes_of(root: Path, contents: dict[str, bytes]) -> list[FileChange]:
-    return [
-        FileChange(name, (root / name).read_bytes() if (root / name).exists() else None, content)
-        for name, content in contents.items()
-    ]
-
-
-@settings(max_examples=40, deadline=None)
-@given(TREES, PHASES)
-def test_apply_then_revert_is_identity(files: dict[str, tuple[bytes, int]], phase: dict[str, bytes]) -> None:
-    with planted(files) as root:
-        before = snapshot(root, with_record=True)
-        record = apply_phase(root, 0, changes_of(root, phase), HEADER)
-
-        assert {name: (root / name).read_bytes() for name in phase} == phase
-        assert record.hand_edited(root) == ()
-        assert revert_phase(root) is None
-        assert snapshot(root, with_record=True) == before
-
-
-@settings(max_examples=40, deadline=None)
-@given(TREES, PHASES, PHASES)
-def test_reverting_the_second_phase_leaves_the_first(
-    files: dict[str, tuple[bytes, int]], first: dict[str, bytes], second: dict[str, bytes]
-) -> None:
-    with planted(files) as root:
-        apply_phase(root, 0, changes_of(root, first), HEADER)
-        after_first = snapshot(root, with_record=True)
-        record = apply_phase(root, 3, changes_of(root, second), HEADER)
-        pristine = record.pristine_overlay(root)
-
-        assert pristine == {name: files[name][0] if name in files else None for name in first.keys() | second.keys()}
-        revert_phase(root)
-        assert snapshot(root, with_record=True) == after_first
-
-
-@settings(max_examples=40, deadline=None)
-@given(TREES, PHASES, PHASES, st.sampled_from(["apply", "revert"]), st.integers(0, 120))
-def test_interrupted_at_any_step_it_is_before_or_after(
-    files: dict[str, tuple[bytes, int]], first: dict[str, bytes], second: dict[str, bytes], verb: str, at: int
-) -> None:
-    with planted(files) as root:
-        apply_phase(root, 0, changes_of(root, first), HEADER)
-        if verb == "revert":
-            apply_phase(root, 1, changes_of(root, second), HEADER)
-        changes = changes_of(root, second)
-
-        def operate(where: Path, disk: Disk) -> object:
-            if verb == "revert":
-                return revert_phase(where, disk=disk)
-            return apply_phase(where, 1, changes, HEADER, disk=disk)
-
-        before = snapshot(root, with_record=True)
-        done = shutil.copytree(root, root.parent / "done")
-        operate(done, DISK)
-        after = snapshot(done, with_record=True)
-
-        try:
-            operate(root, Faulty(at, Killed, forever=True))
-        except Killed:
-            recover(root)
-        assert snapshot(root, with_record=True) in (before, after)
-        record = load_record(root)
-        assert record is not None
-        assert record.hand_edited(root) == ()
-
-
-class Maintainer(RuleBasedStateMachine):
-    """Somebody applies, reverts, edits and is interrupted in any order; a model says what the tree must hold.
-
-    `levels[0]` is the tree without any phase, `levels[n]` the tree after the nth applied phase.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
-        self.root = Path(self.folder.name) / "tree"
-        grow(self.root, {"a.rs": b"a", "x/a.rs": b"b", "kept.rs": b"k"})
-        (self.root / "x/a.rs").chmod(0o700)
-        self.levels = [snapshot(self.root)]
-        self.next_phase = 0
-
-    @property
-    def applied(self) -> int:
-        return len(self.levels) - 1
-
-    def ours(self) -> set[str]:
-        record = load_record(self.root)
-        return set(record.left()) if record is not None else set()
-
-    @rule(phase=PHASES, skipped=st.integers(0, 1))
-    def apply(self, phase: dict[str, bytes], skipped: int) -> None:
-        changes = changes_of(self.root, phase)
-        apply_phase(self.root, self.next_phase + skipped, changes, HEADER)
-        self.next_phase += skipped + 1
-        self.levels.append(snapshot(self.root))
-        assert {name: (self.root / name).read_bytes() for name in phase} == phase
-
-    @precondition(lambda self: self.applied > 0)
-    @rule()
-    def revert(self) -> None:
-        left = revert_phase(self.root)
-        self.levels.pop()
-        assert (left is None) == (self.applied == 0)
-        assert snapshot(self.root) == self.levels[-1]
-
-    @precondition(lambda self: self.applied > 0)
-    @rule(at=st.integers(0, 90))
-    def revert_killed(self, at: int) -> None:
-        before = snapshot(self.root)
-        try:
-            revert_phase(self.root, disk=Faulty(at, Killed, forever=True))
-        except Killed:
-            recover(self.root)
-        record = load_record(self.root)
-        if (len(record.phases) if record is not None else 0) == self.applied:
-            assert snapshot(self.root) == before
-        else:
-            self.levels.pop()
-            assert snapshot(self.root) == self.levels[-1]
-
-    @rule(phase=PHASES, at=st.integers(0, 90))
-    def apply_killed(self, phase: dict[str, bytes], at: int) -> None:
-        before = snapshot(self.root)
-        try:
-            apply_phase(
-                self.root, self.next_phase, changes_of(self.root, phase), HEADER, disk=Faulty(at, Killed, forever=True)
-            )
-        except Killed:
-            recover(self.root)
-        record = load_record(self.root)
-        if (len(record.phases) if record is not None else 0) == self.applied:
-            assert snapshot(self.root) == before
-        else:
-            self.next_phase += 1
-            self.levels.append(snapshot(self.root))
-            assert {name: (self.root / name).read_bytes() for name in phase} == phase
-
-    @rule(phase=PHASES, at=st.integers(0, 90))
-    def apply_on_a_full_disk(self, phase: dict[str, bytes], at: int) -> None:
-        before = snapshot(self.root, with_record=True)
-        disk = Faulty(at, no_space)
-        try:
-            apply_phase(self.root, self.next_phase, changes_of(self.root, phase), HEADER, disk=disk)
-        except InputOutputError as error:
-            if "not yet the record of it" not in str(error):
-                assert snapshot(self.root, with_record=True) == before
-                return
-            recover(self.root)
-        self.next_phase += 1
-        self.levels.append(snapshot(self.root))
-
-    @precondition(lambda self: self.applied > 0)
-    @rule(data=st.data())
-    def edit_and_take_back(self, data: st.DataObject) -> None:
-        record = load_record(self.root)
-        assert record is not None
-        names = [file.path for file in record.last.files]
-        if not names:
-            return
-        name = data.draw(st.sampled_from(names))
-        content = (self.root / name).read_bytes()
-        (self.root / name).write_bytes(content + b"!")
-        before = snapshot(self.root, with_record=True)
-
-        assert record.hand_edited(self.root) == (name,)
-        with pytest.raises(HandEdited, match="was changed since phase"):
-            revert_phase(self.root)
-        assert snapshot(self.root, with_record=True) == before
-        (self.root / name).write_bytes(content)
-
-    @invariant()
-    def tree_and_record_agree(self) -> None:
-        record = load_record(self.root)
-        assert snapshot(self.root) == self.levels[-1]
-        assert (len(record.phases) if record is not None else 0) == self.applied
-        assert (self.root / FOLDER).exists() == (record is not None)
-        assert recover(self.root) is False
-        if record is not None:
-            assert record.hand_edited(self.root) == ()
-            pristine = {name: entry[2] for name, entry in self.levels[0].items()}
-            assert record.pristine_overlay(self.root) == {name: pristine.get(name) for name in self.ours()}
-
-    def teardown(self) -> None:
-        for _ in range(self.applied):
-            revert_phase(self.root)
-        assert snapshot(self.root, with_record=True) == self.levels[0]
-        self.folder.cleanup()
-
-
-TestMaintainer = Maintainer.TestCase
-TestMaintainer.settings = settings(max_examples=25, stateful_step_count=8, deadline=None)

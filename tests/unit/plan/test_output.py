@@ -1,0 +1,150 @@
+"""What `generate` leaves in a folder: patches, new files, the report; and what it does not touch."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from made_up import tree_hash
+
+from codegen.candle.tree import open_tree
+from codegen.errors import ExitCode, InputOutputError
+from codegen.plan.analysis import Analysis
+from codegen.plan.build import plan_tree
+from codegen.plan.decide import scan_tree
+from codegen.plan.output import write_output
+from codegen.spec.loader import load_specs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def analysis(pristine: Path) -> Analysis:
+    tree, specs = open_tree(pristine), load_specs()
+    scan = scan_tree(tree, specs)
+    return Analysis(plan_tree(tree, specs, scan=scan), scan.decisions)
+
+
+def test_everything_is_written(analysis: Analysis, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+
+    written = write_output(out, analysis)
+
+    assert list(written) == sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    assert {"report.json", "patches/0000-setup.patch", "patches/0001-core.patch"} <= set(written)
+    for change in analysis.plan.changes:
+        if change.before is None:
+            assert (out / "files" / change.path).read_bytes() == change.after
+        else:
+            assert f"files/{change.path}" not in written
+
+
+def test_the_report_says_why_every_line_is_there(analysis: Analysis, tmp_path: Path) -> None:
+    write_output(tmp_path, analysis)
+
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["schema_version"], report["tool"]["name"]) == (1, "candle-rocm")
+    assert (report["candle"], report["gating"]) == ("0.11.1", "dummy")
+    assert [phase["name"] for phase in report["phases"]] == ["setup", "core"]
+    storage = next(file for file in report["phases"][1]["files"] if file["path"].endswith("/storage.rs"))
+    assert {"first", "last", "rule", "spec", "phase", "template"} == set(storage["regions"][0])
+    assert len(report["sites"]) == len(analysis.decisions)
+    assert {site["state"] for site in report["sites"]} == {"handled", "not applied", "left alone"}
+    assert str(tmp_path) not in (tmp_path / "report.json").read_text()
+
+
+def test_writing_twice_changes_nothing(analysis: Analysis, tmp_path: Path) -> None:
+    write_output(tmp_path, analysis)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+
+    write_output(tmp_path, analysis)
+
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_what_an_earlier_run_left_is_replaced(analysis: Analysis, tmp_path: Path) -> None:
+    write_output(tmp_path / "twice", analysis)
+    write_output(tmp_path / "twice", analysis.only((1,)))
+    write_output(tmp_path / "once", analysis.only((1,)))
+
+    assert tree_hash(tmp_path / "twice") == tree_hash(tmp_path / "once")
+
+
+def test_files_of_other_origin_stay(analysis: Analysis, tmp_path: Path) -> None:
+    """Somebody may write into a folder that has folders of the same names."""
+    for name in ("files/mine.txt", "patches/0009-mine.patch", "files/candle-core/src/rocm_backend/mine.rs"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine\n")
+
+    write_output(tmp_path, analysis)
+    write_output(tmp_path, analysis.only((0,)))
+
+    assert (tmp_path / "files/mine.txt").read_text() == "mine\n"
+    assert (tmp_path / "patches/0009-mine.patch").read_text() == "mine\n"
+    assert [path.name for path in (tmp_path / "files/candle-core/src/rocm_backend").iterdir()] == ["mine.rs"]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b'{"tool": {"name": "another"}, "phases": []}',
+        b'{"tool": {"name": "candle-rocm"}, "phases": [{"phase": 0, "name": "x", "files": '
+        b'[{"path": "../../mine.txt", "new": true}]}]}',
+        b'{"tool": {"name": "candle-rocm"}, "phases": [{"phase": 0}]}',
+        b'{"tool": {"name": "candle-rocm"}, "phases": [{"phase": "0", "name": "x", "files": []}]}',
+    ],
+)
+def test_a_report_that_is_not_ours_deletes_nothing(analysis: Analysis, tmp_path: Path, report: bytes) -> None:
+    out = tmp_path / "out"
+    (out / "files").mkdir(parents=True)
+    (out / "report.json").write_bytes(report)
+    for mine in (tmp_path / "mine.txt", out / "files" / "mine.txt"):
+        mine.write_text("mine\n")
+
+    write_output(out, analysis)
+
+    assert (tmp_path / "mine.txt").read_text() == "mine\n"
+    assert (out / "files" / "mine.txt").read_text() == "mine\n"
+
+
+def test_a_folder_that_cannot_be(analysis: Analysis, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way\n")
+
+    with pytest.raises(InputOutputError) as caught:
+        write_output(tmp_path / "file", analysis)
+
+    assert caught.value.exit_code is ExitCode.IO
+    assert str(caught.value).startswith(f"input/output error: cannot write {tmp_path / 'file'}: ")
+    assert "choose another folder with --out" in str(caught.value)
+    assert (tmp_path / "file").read_text() == "in the way\n"
+
+
+def test_an_error_on_the_way_changes_nothing(
+    analysis: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_output(tmp_path, analysis.only((0,)))
+    before = tree_hash(tmp_path)
+    from pathlib import Path as Target
+
+    write = Target.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if path.name == "9":
+            raise OSError(28, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Target, "write_bytes", full)
+    with pytest.raises(InputOutputError, match=rf"cannot write {tmp_path}: No space left on device"):
+        write_output(tmp_path, analysis)
+
+    left = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert not [path for path in left if path.name.startswith(".candle-rocm")]
+    monkeypatch.undo()
+    write_output(tmp_path, analysis.only((0,)))
+    assert {path.name for path in tmp_path.iterdir()} == {"files", "patches", "report.json"}
+    assert before

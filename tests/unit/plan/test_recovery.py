@@ -1,0 +1,324 @@
+"""Killed at any step, a tree comes back to exactly before or exactly after."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from phased import (
+    BOTH,
+    HEADER,
+    LIB,
+    MEMORY,
+    OPERATIONS,
+    PHASE_0,
+    PRISTINE,
+    REPOSITORY,
+    SCRIPT,
+    Faulty,
+    Killed,
+    apply_0,
+    apply_01,
+    apply_1,
+    apply_again,
+    apply_phase,
+    candle,
+    linked,
+    locked,
+    refused,
+    revert,
+    revert_all,
+    revert_phase,
+    snapshot,
+    start_01,
+    steps_of,
+    unsynced,
+)
+
+from codegen.errors import Conflict, ExitCode, HandEdited
+from codegen.plan.disk import DISK, Disk
+from codegen.plan.model import FileChange
+from codegen.plan.record import FOLDER, Home
+from codegen.plan.transaction import recover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _unsynced() -> Iterator[None]:
+    with unsynced():
+        yield
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return candle(tmp_path)
+
+
+# Killed
+
+
+ARGUMENTS: dict[Callable[[Path, Disk], object], tuple[tuple[object, ...], dict[str, object]]] = {
+    apply_0: ((BOTH[:1], HEADER), {}),
+    apply_1: ((BOTH[1:], HEADER), {}),
+    apply_01: ((BOTH, HEADER), {}),
+    apply_again: ((BOTH, HEADER), {"again": True, "force": True}),
+    revert_all: ((), {}),
+}
+
+KILLED = """
+import os, pickle, shutil, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from codegen.plan.disk import Disk
+from codegen.plan.transaction import apply_phases, revert_phases
+
+class Fatal(Disk):
+    def __init__(self, at):
+        self.left = at
+    def flush(self, descriptor):
+        pass
+    def step(self, verb, path):
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+
+start, scratch = Path(sys.argv[2]), Path(sys.argv[3])
+arguments, options = pickle.load(sys.stdin.buffer)
+operation = apply_phases if arguments else revert_phases
+at = 0
+while True:
+    root = shutil.copytree(start, scratch / str(at), copy_function=os.link)
+    child = os.fork()
+    if child == 0:
+        operation(root, *arguments, **options, disk=Fatal(at))
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFEXITED(status):
+        sys.exit(os.WEXITSTATUS(status))
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    at += 1
+"""
+
+
+@OPERATIONS
+def test_killed_at_any_step_the_tree_recovers(
+    tree: Path,
+    tmp_path: Path,
+    prepare: Callable[[Path], None],
+    operation: Callable[[Path, Disk], object],
+) -> None:
+    prepare(tree)
+    before = snapshot(tree, with_record=True)
+    done = shutil.copytree(tree, tmp_path / "done")
+    operation(done, DISK)
+    after = snapshot(done, with_record=True)
+    scratch = tmp_path / "killed"
+    scratch.mkdir()
+
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", KILLED, str(REPOSITORY), str(tree), str(scratch)],
+        input=pickle.dumps(ARGUMENTS.get(operation, ((), {"down_to": 1 if prepare is start_01 else 0}))),
+        capture_output=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    trees = sorted(scratch.iterdir(), key=lambda root: int(root.name))
+    assert len(trees) == len(steps_of(operation, tree, tmp_path)) + 1
+    outcomes = []
+    for root in trees:
+        untouched = snapshot(root, with_record=True) in (before, after)
+        assert recover(root) != untouched, root.name
+        found = snapshot(root, with_record=True)
+        assert found in (before, after), root.name
+        outcomes.append(found == after)
+        assert recover(root) is False
+    assert outcomes == sorted(outcomes)
+    assert outcomes[0] is False
+    assert outcomes[-1] is True
+    assert snapshot(tree, with_record=True) == before
+
+
+@OPERATIONS
+def test_killed_while_recovering_the_tree_recovers(
+    tree: Path, tmp_path: Path, prepare: Callable[[Path], None], operation: Callable[[Path, Disk], object]
+) -> None:
+    prepare(tree)
+    before = snapshot(tree, with_record=True)
+    done = shutil.copytree(tree, tmp_path / "done")
+    operation(done, DISK)
+    allowed = (before, snapshot(done, with_record=True))
+    steps = steps_of(operation, tree, tmp_path)
+    journal = steps.index("write journal.json")
+    for first in (journal + 3, steps.index("write committed.json") + 3):
+        second = 0
+        while True:
+            root = linked(tree, tmp_path / f"{first}-{second}")
+            with pytest.raises(Killed):
+                operation(root, Faulty(first, Killed, forever=True))
+            disk = Faulty(second, Killed, forever=True)
+            try:
+                recover(root, disk=disk)
+            except Killed:
+                recover(root)
+            assert snapshot(root, with_record=True) in allowed, (first, second)
+            if not disk.struck:
+                break
+            second += 1
+
+
+def interrupted(tree: Path, tmp_path: Path, at: str) -> None:
+    steps = steps_of(apply_0, tree, tmp_path)
+    with pytest.raises(Killed):
+        apply_0(tree, Faulty(steps.index(at, steps.index("write journal.json")), Killed, forever=True))
+
+
+def test_the_next_apply_recovers_first(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    interrupted(tree, tmp_path, "write run.sh")
+    assert (tree / LIB).read_bytes() == PHASE_0[0].after
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    revert_phase(tree)
+
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_a_tree_without_interrupted_transaction_is_not_written(tree: Path) -> None:
+    assert recover(tree) is False
+    assert not (tree / FOLDER).exists()
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    before = {path: path.stat().st_mtime_ns for path in tree.rglob("*")}
+
+    with locked(tree):
+        assert recover(tree) is False
+    assert {path: path.stat().st_mtime_ns for path in tree.rglob("*") if path != Home(tree).lock} == {
+        path: time for path, time in before.items() if path != Home(tree).lock
+    }
+
+
+def test_edits_made_after_the_interruption_are_not_lost(tree: Path, tmp_path: Path) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    (tree / LIB).write_bytes(b"mod mine;\n")
+
+    with refused(
+        tree,
+        HandEdited,
+        ExitCode.CONFLICT,
+        f"{LIB} was changed after candle-rocm was interrupted",
+        f"what it was is in {Home(tree).transaction / 'before/0' / LIB}",
+        "move your version away or put that one back",
+    ):
+        recover(tree)
+
+    (tree / LIB).write_bytes(PRISTINE[LIB])
+    assert recover(tree)
+    assert not (tree / FOLDER).exists()
+
+
+def test_a_forced_recovery_overwrites_such_edits(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    interrupted(tree, tmp_path, "write run.sh")
+    (tree / LIB).write_bytes(b"mod mine;\n")
+
+    assert recover(tree, force=True)
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_what_was_rolled_back_is_new_to_cargo(tree: Path, tmp_path: Path) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    kept = Home(tree).transaction / "before/0" / LIB
+    os.utime(kept, (1_000_000_000, 1_000_000_000))
+
+    assert recover(tree)
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+    assert (tree / LIB).stat().st_mtime > 1_000_000_000
+
+
+def test_edits_of_files_that_do_not_change_are_kept(tree: Path, tmp_path: Path) -> None:
+    unchanged = FileChange("README.md", b"", b"")
+    journal = steps_of(apply_0, tree, tmp_path).index("write journal.json")
+    for at in range(journal, journal + 12):
+        root = shutil.copytree(tree, tmp_path / str(at))
+        with pytest.raises(Killed):
+            apply_phase(root, 0, [*PHASE_0, unchanged], HEADER, disk=Faulty(at, Killed, forever=True))
+        (root / "README.md").write_bytes(b"mine")
+
+        assert recover(root)
+        assert (root / "README.md").read_bytes() == b"mine"
+
+
+def test_edits_made_while_clearing_away_are_kept(tree: Path, tmp_path: Path) -> None:
+    # Every file is rolled back, but a part of the journal's folder is left: edits are no longer its business.
+    interrupted(tree, tmp_path, "write run.sh")
+    root = shutil.copytree(tree, tmp_path / "count")
+    counting = Faulty(10_000, Killed)
+    recover(root, disk=counting)
+    at = counting.steps.index("delete journal.json") + 3
+    with pytest.raises(Killed):
+        recover(tree, disk=Faulty(at, Killed, forever=True))
+    (tree / LIB).write_bytes(b"mine")
+
+    assert recover(tree)
+    assert (tree / LIB).read_bytes() == b"mine"
+    assert not (tree / FOLDER).exists()
+
+
+def test_the_next_revert_recovers_first(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    steps = steps_of(revert, tree, tmp_path)
+    at = steps.index("write run.sh", steps.index("write journal.json"))
+    with pytest.raises(Killed):
+        revert(tree, Faulty(at, Killed, forever=True))
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+
+    assert revert_phase(tree) is None
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_edits_of_files_not_yet_reached_are_kept(tree: Path, tmp_path: Path) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    (tree / SCRIPT).write_bytes(b"mine")
+
+    assert recover(tree)
+    assert (tree / SCRIPT).read_bytes() == b"mine"
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"{", "journal.json:1:2: corrupt: Expecting property name"),
+        (b"[]", "corrupt: not a JSON object"),
+        (b"{}", "'files' is missing"),
+        (b'{"files": [{"path": "../x", "old": null, "new": null, "kept": null}]}', "'../x' is not a path in the tree"),
+        (b'{"files": [{"path": "x", "old": "", "new": null, "kept": "../y"}]}', "'../y' is not a path in the tree"),
+        (b'{"files": [{"path": "x", "old": null, "new": null, "kept": "y"}]}', "'kept' is \"y\", which does not go"),
+        (b'{"files": [], "made": [], "dropped": [], "taken_back": [-1]}', "-1 is not the number of a phase"),
+        (b'{"files": [], "made": [], "dropped": [], "taken_back": ["../0"]}', '"../0" is not the number of a phase'),
+        (b'{"files": [], "made": [], "dropped": [], "taken_back": [], "applied": []}', "'recorded' is missing"),
+    ],
+)
+def test_a_corrupt_journal_is_said_so(tree: Path, tmp_path: Path, content: bytes, text: str) -> None:
+    interrupted(tree, tmp_path, "write run.sh")
+    (Home(tree).transaction / "journal.json").write_bytes(content)
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, text, "restore journal.json from a backup"):
+        recover(tree)
