@@ -72,6 +72,13 @@ def bare_pattern(pattern: Node) -> Node:
     return next((child for child in pattern.children if not is_comment(child)), pattern)
 
 
+def without_parentheses(pattern: Node) -> Node:
+    """What a pattern in parentheses holds (any other pattern as it is)."""
+    while pattern.type == "tuple_pattern" and len(_inner(pattern)) == 1 and not _is_one_tuple(pattern):
+        pattern = _inner(pattern)[0]
+    return pattern
+
+
 def is_guarded(pattern: Node) -> bool:
     """True for an arm's pattern that has a guard."""
     return pattern.child_by_field_name("condition") is not None
@@ -206,11 +213,9 @@ def _is_catch_all(node: Node) -> bool:
 
 def _plain(pattern: Node) -> Node:
     """The pattern without what does not narrow it: references, `name @`, parentheses."""
-    while pattern.type in ("reference_pattern", "captured_pattern", "tuple_pattern"):
-        inner = _inner(pattern)
-        if not inner or (pattern.type == "tuple_pattern" and (len(inner) > 1 or _is_one_tuple(pattern))):
-            break
-        pattern = inner[-1]
+    pattern = without_parentheses(pattern)
+    while pattern.type in ("reference_pattern", "captured_pattern"):
+        pattern = without_parentheses(_inner(pattern)[-1])
     return pattern
 
 
@@ -218,7 +223,9 @@ def _inner(node: Node) -> list[Node]:
     """The patterns that the pattern is made of."""
     path = node.child_by_field_name("type")
     children = (child for child in node.children if child.is_named or child.type == "_")
-    return [child for child in children if child != path and not is_comment(child) and child.type != "mutable_specifier"]
+    return [
+        child for child in children if child != path and not is_comment(child) and child.type != "mutable_specifier"
+    ]
 
 
 def _is_one_tuple(node: Node) -> bool:

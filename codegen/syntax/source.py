@@ -81,6 +81,15 @@ class Source:
                 return node
         raise LookupError(f"{self.path}: no {kind} at bytes {start}..{end}")
 
+    def mentions(self, name: str, start: int, end: int) -> list[int]:
+        """Where the range has `name`, in any case, outside comments."""
+        found = []
+        for match in re.compile(re.escape(name.encode()), re.IGNORECASE).finditer(self.text, start, end):
+            leaf = self.root.descendant_for_byte_range(match.start(), match.end())
+            if leaf is None or not (is_comment(leaf) or (leaf.parent is not None and is_comment(leaf.parent))):
+                found.append(match.start())
+        return found
+
     def error_ranges(self) -> tuple[tuple[int, int], ...]:
         """Byte ranges of ERROR and MISSING nodes, outermost ones only."""
         return tuple((node.start_byte, node.end_byte) for node in _errors(self.root))

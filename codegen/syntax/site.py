@@ -1,0 +1,156 @@
+"""A backend site, and the list of them that a pass over a file makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.syntax.constructs import item_name
+from codegen.syntax.matches import (
+    arms_of,
+    backend_matches,
+    captures,
+    is_exhaustive,
+    named_enums,
+    names_backend,
+    pattern_of,
+)
+from codegen.syntax.source import cfg_predicate, predicates_in, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from codegen.syntax.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One place that knows about backends."""
+
+    path: str
+    kind: str
+    """A `SiteKind` value."""
+    start: int
+    end: int
+    """Byte range of the construct itself, without attributes and documentation."""
+    line: int
+    column: int
+    item: str
+    """The enclosing items, such as `Storage::affine`; empty at file level."""
+    name: str
+    """The construct's own name where it has one (`as_cuda_device`), else empty."""
+    snippet: str
+    """The first line of the construct, trimmed."""
+    enums: tuple[str, ...] = ()
+    """Enums whose backend variant the patterns name, sorted."""
+    gate: str = ""
+    """`cfg` predicates that switch the site, outermost first, joined by `, `."""
+    exhaustive: bool = False
+    """A match that rustc rejects as soon as one of its enums gains a variant (or a function that holds one)."""
+    metal_only: bool = False
+    """Names Metal but not CUDA."""
+    within: int | None = None
+    """Start of the site that this one lies inside."""
+
+    @property
+    def id(self) -> str:
+        """`path:line:column`, unique in a tree."""
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+class SiteList:
+    """The sites of one file so far, and which tokens they answer for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.sites: list[Site] = []
+        self.claims: list[tuple[int, int]] = []
+        """Byte ranges that sites claim, from the token that led to the site on; they never overlap."""
+        self.claimed_to = 0
+        self.token = 0
+        """Where the token lies that is looked at."""
+        self.matches = {node.start_byte: node for node in backend_matches(source)}
+        self._inner_gates = _inner_gates(source)
+        self._taken: set[tuple[int, int, str]] = set()
+
+    def claim(self, end: int) -> None:
+        """Answer for every token from the one that is looked at up to `end`."""
+        if end > self.claimed_to:
+            self.claims.append((self.token, end))
+            self.claimed_to = end
+
+    def gate(self, node: Node) -> str:
+        """The `cfg` predicates on the node and inside its braces."""
+        own, inner = cfg_predicate(node), self._inner_gates.get(node.id, "")
+        return ", ".join(gate for gate in (own, inner) if gate)
+
+    def add(
+        self,
+        kind: str,
+        node: Node,
+        outer: list[Node],
+        *,
+        name: str = "",
+        enums: tuple[str, ...] = (),
+        exhaustive: bool = False,
+        metal_only: bool = False,
+        within: int | None = None,
+        claim_to: int | None = None,
+        end: int | None = None,
+    ) -> None:
+        """Add the site that `node` is, once; `outer` are the nodes around it, outermost first.
+
+        `claim_to` is where the text ends that the site answers for, `end` where the site ends, if not where the node
+        does.
+        """
+        if claim_to is not None:
+            self.claim(claim_to)
+        key = (node.start_byte, node.end_byte, kind)
+        if key in self._taken:
+            return
+        self._taken.add(key)
+        self.sites.append(
+            Site(
+                path=self.source.path,
+                kind=kind,
+                start=node.start_byte,
+                end=node.end_byte if end is None else end,
+                line=self.source.line_of(node.start_byte),
+                column=self.source.column_of(node.start_byte),
+                item="::".join(part for n in outer if (part := item_name(n))),
+                name=name,
+                snippet=text_of(node).split("\n", 1)[0].strip()[:120],
+                enums=enums,
+                gate=", ".join(gate for n in (*outer, node) if (gate := self.gate(n))),
+                exhaustive=exhaustive,
+                metal_only=metal_only,
+                within=within,
+            )
+        )
+
+    def add_match(self, match: Node, outer: list[Node], within: int | None = None) -> None:
+        """Add a `match` over backends, or over their names."""
+        patterns = [pattern_of(arm) for arm in arms_of(match)]
+        cuda = [pattern for pattern in patterns if names_backend(pattern, "cuda")]
+        enums = sorted({enum for pattern in cuda or patterns for enum in named_enums(pattern)})
+        kind = "match" if enums else "match-str"
+        self.add(
+            kind,
+            match,
+            outer,
+            enums=tuple(enums),
+            exhaustive=kind == "match" and is_exhaustive(match, "cuda" if cuda else "metal"),
+            metal_only=not cuda,
+            within=within,
+        )
+
+
+def _inner_gates(source: Source) -> dict[int, str]:
+    """`#![cfg(...)]` predicates by the id of the file, module body or block that they gate."""
+    if b"#![cfg(" not in source.text:
+        return {}
+    found: dict[int, list[Node]] = {}
+    for attribute in captures("(inner_attribute_item) @attribute", "attribute", source.root):
+        if attribute.parent is not None:
+            found.setdefault(attribute.parent.id, []).append(attribute)
+    return {node: predicates_in(attributes) for node, attributes in found.items()}

@@ -1,0 +1,14 @@
+//! What this build can do.
+
+pub fn cuda_is_available() -> bool {
+    cfg!(feature = "cuda")
+}
+
+pub fn metal_is_available() -> bool {
+    cfg!(feature = "metal")
+}
+
+#[cfg(feature = "rocm")]
+pub fn rocm_is_available() -> bool {
+    cfg!(feature = "rocm")
+}

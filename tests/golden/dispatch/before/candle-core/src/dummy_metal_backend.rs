@@ -1,0 +1,55 @@
+//! What stands on the Metal shelf when this build has none.
+
+use crate::{CpuStorage, Result};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetalDevice {
+    ordinal: usize,
+}
+
+#[derive(Debug)]
+pub struct MetalStorage {
+    values: Vec<f32>,
+    device: MetalDevice,
+}
+
+impl MetalDevice {
+    pub fn new(ordinal: usize) -> Result<Self> {
+        Ok(Self { ordinal })
+    }
+
+    pub fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    pub fn upload(&self, from: &CpuStorage) -> Result<MetalStorage> {
+        Ok(MetalStorage {
+            values: from.values.clone(),
+            device: self.clone(),
+        })
+    }
+}
+
+impl MetalStorage {
+    pub fn device(&self) -> &MetalDevice {
+        &self.device
+    }
+
+    pub fn sum(&self) -> f32 {
+        self.values.iter().sum()
+    }
+
+    pub fn add(&self, rhs: &Self) -> Result<Self> {
+        let values = self.values.iter().zip(&rhs.values).map(|(a, b)| a + b);
+        Ok(Self {
+            values: values.collect(),
+            device: self.device.clone(),
+        })
+    }
+
+    pub fn download(&self) -> CpuStorage {
+        CpuStorage {
+            values: self.values.clone(),
+        }
+    }
+}

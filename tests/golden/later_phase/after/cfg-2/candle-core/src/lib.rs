@@ -1,0 +1,20 @@
+//! A cupboard whose packed drawers are of a later phase.
+
+pub mod cuda;
+pub mod metal;
+pub mod packed;
+#[cfg(feature = "rocm")]
+pub mod rocm;
+
+pub struct Cpu;
+
+/// A drawer.
+pub enum Device {
+    Cpu,
+    Cuda(cuda::CudaDevice),
+    Metal(metal::MetalDevice),
+    #[cfg(feature = "rocm")]
+    Rocm(rocm::RocmDevice),
+}
+
+pub type Result<T> = std::result::Result<T, String>;

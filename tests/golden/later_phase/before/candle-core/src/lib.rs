@@ -1,0 +1,16 @@
+//! A cupboard whose packed drawers are of a later phase.
+
+pub mod cuda;
+pub mod metal;
+pub mod packed;
+
+pub struct Cpu;
+
+/// A drawer.
+pub enum Device {
+    Cpu,
+    Cuda(cuda::CudaDevice),
+    Metal(metal::MetalDevice),
+}
+
+pub type Result<T> = std::result::Result<T, String>;

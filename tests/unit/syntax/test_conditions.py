@@ -1,0 +1,214 @@
+"""Or-in: what asks for CUDA (or, at Metal-only sites, for Metal) asks for ROCm as well."""
+
+from __future__ import annotations
+
+import pytest
+from check import check_refused, check_transformed
+
+
+def check_condition(before: str, after: str) -> None:
+    """`before`, a statement of a function, is widened to `after`."""
+    check_transformed(
+        f"fn f(d: &Device) {{\n    {before}\n}}\n", f"fn f(d: &Device) {{\n    {after}\n}}\n", verb="or-in"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("if d.is_cuda() { g(); }", "if d.is_cuda() || d.is_rocm() { g(); }"),
+        ("if !d.is_cuda() { g(); }", "if !(d.is_cuda() || d.is_rocm()) { g(); }"),
+        ("if d.is_cuda() && fast { g(); }", "if (d.is_cuda() || d.is_rocm()) && fast { g(); }"),
+        ("if fast && d.is_cuda() { g(); }", "if fast && (d.is_cuda() || d.is_rocm()) { g(); }"),
+        ("if d.is_cuda() || d.is_metal() { g(); }", "if d.is_cuda() || d.is_rocm() || d.is_metal() { g(); }"),
+        ("if d.is_metal() || d.is_cuda() { g(); }", "if d.is_metal() || d.is_cuda() || d.is_rocm() { g(); }"),
+        ("if (d.is_cuda()) && fast { g(); }", "if (d.is_cuda() || d.is_rocm()) && fast { g(); }"),
+        ("if fast == d.is_cuda() { g(); }", "if fast == (d.is_cuda() || d.is_rocm()) { g(); }"),
+        ("if d.is_cuda() as u8 > n { g(); }", "if (d.is_cuda() || d.is_rocm()) as u8 > n { g(); }"),
+        (
+            "if d.is_cuda() && e.is_cuda() { g(); }",
+            "if (d.is_cuda() || d.is_rocm()) && (e.is_cuda() || e.is_rocm()) { g(); }",
+        ),
+        (
+            "if d.is_cuda() && let Some(n) = n { g(n); }",
+            "if (d.is_cuda() || d.is_rocm()) && let Some(n) = n { g(n); }",
+        ),
+        ("let x = d.is_cuda().then(g);", "let x = (d.is_cuda() || d.is_rocm()).then(g);"),
+        ("let x = d.device().is_cuda();", "let x = d.device().is_cuda() || d.device().is_rocm();"),
+        ("let x = g(d.is_cuda(), 1);", "let x = g(d.is_cuda() || d.is_rocm(), 1);"),
+        ("x = d.is_cuda();", "x = d.is_cuda() || d.is_rocm();"),
+        ("x |= d.is_cuda();", "x |= d.is_cuda() || d.is_rocm();"),
+        ("let g = |d: &Device| d.is_cuda();", "let g = |d: &Device| d.is_cuda() || d.is_rocm();"),
+        ("while d.is_cuda() { g(); }", "while d.is_cuda() || d.is_rocm() { g(); }"),
+        ("match d.is_cuda() { true => 1, _ => 2 };", "match d.is_cuda() || d.is_rocm() { true => 1, _ => 2 };"),
+        ("match n { n if d.is_cuda() => 1, _ => 2 };", "match n { n if d.is_cuda() || d.is_rocm() => 1, _ => 2 };"),
+        ("return d.is_cuda();", "return d.is_cuda() || d.is_rocm();"),
+        ("d.is_cuda()", "d.is_cuda() || d.is_rocm()"),
+        ("let x = S { gpu: d.is_cuda() };", "let x = S { gpu: d.is_cuda() || d.is_rocm() };"),
+        ("let x = [d.is_cuda()];", "let x = [d.is_cuda() || d.is_rocm()];"),
+        ("let x = (d.is_cuda(), 1);", "let x = (d.is_cuda() || d.is_rocm(), 1);"),
+        (
+            "if utils::cuda_is_available() { g(); }",
+            "if utils::cuda_is_available() || utils::rocm_is_available() { g(); }",
+        ),
+        ("if g() { 1 } else if d.is_cuda() { 2 }", "if g() { 1 } else if d.is_cuda() || d.is_rocm() { 2 }"),
+    ],
+)
+def test_calls(before: str, after: str) -> None:
+    check_condition(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            'if cfg!(feature = "cuda") { g(); }',
+            'if cfg!(feature = "cuda") || cfg!(feature = "rocm") { g(); }',
+        ),
+        ('let x = !cfg!(feature = "cuda");', 'let x = !(cfg!(feature = "cuda") || cfg!(feature = "rocm"));'),
+    ],
+)
+def test_compiled_features(before: str, after: str) -> None:
+    check_condition(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("let x = matches!(d, Device::Cuda(_));", "let x = matches!(d, Device::Cuda(_) | Device::Rocm(_));"),
+        (
+            "let x = matches!(d, Device::Cuda(_) | Device::Metal(_));",
+            "let x = matches!(d, Device::Cuda(_) | Device::Rocm(_) | Device::Metal(_));",
+        ),
+        (
+            "let x = matches!(d, Device::Cuda(_) if fast);",
+            "let x = matches!(d, Device::Cuda(_) | Device::Rocm(_) if fast);",
+        ),
+        (
+            "let x = matches!((d, e), (Device::Cuda(_), Device::Cpu),);",
+            "let x = matches!((d, e), (Device::Cuda(_), Device::Cpu) | (Device::Rocm(_), Device::Cpu),);",
+        ),
+        (
+            "if d.is_cuda() && matches!(e, Place::Cuda { .. }) { g(); }",
+            "if (d.is_cuda() || d.is_rocm()) && matches!(e, Place::Cuda { .. } | Place::Rocm { .. }) { g(); }",
+        ),
+        (
+            'let x = std::matches!(s, "größe" | "cuda");',
+            'let x = std::matches!(s, "größe" | "cuda" | "rocm");',
+        ),
+    ],
+)
+def test_matches_macros(before: str, after: str) -> None:
+    check_condition(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("if let Device::Cuda(_) = d { g(); }", "if let Device::Cuda(_) | Device::Rocm(_) = d { g(); }"),
+        (
+            "if let Device::Cuda(_) | Device::Metal(_) = d { g(); }",
+            "if let Device::Cuda(_) | Device::Rocm(_) | Device::Metal(_) = d { g(); }",
+        ),
+        (
+            "if let Place::Cuda { .. } = d && e.is_cuda() { g(); }",
+            "if let Place::Cuda { .. } | Place::Rocm { .. } = d && (e.is_cuda() || e.is_rocm()) { g(); }",
+        ),
+        ("while let Device::Cuda(_) = d { g(); }", "while let Device::Cuda(_) | Device::Rocm(_) = d { g(); }"),
+        (
+            "let Device::Cuda(_) = d else { return };",
+            "let (Device::Cuda(_) | Device::Rocm(_)) = d else { return };",
+        ),
+        (
+            "let (Device::Cuda(_) | Device::Cpu) = d else { return };",
+            "let (Device::Cuda(_) | Device::Rocm(_) | Device::Cpu) = d else { return };",
+        ),
+    ],
+)
+def test_patterns(before: str, after: str) -> None:
+    check_condition(before, after)
+
+
+def test_a_comment_in_the_condition_is_left_alone() -> None:
+    check_transformed(
+        """
+        fn f(d: &Device) {
+            if d.is_cuda() /* cuda only */ && fast {
+                g();
+            }
+        }
+        """,
+        """
+        fn f(d: &Device) {
+            if (d.is_cuda() || d.is_rocm()) /* cuda only */ && fast {
+                g();
+            }
+        }
+        """,
+        verb="or-in",
+    )
+
+
+def test_the_rest_of_the_chain_is_left_alone() -> None:
+    check_transformed(
+        """
+        fn f(d: &Device) -> DType {
+            if d.is_cuda() {
+                // CUDA has it
+                DType::BF16
+            } else {
+                DType::F32
+            }
+        }
+        """,
+        """
+        fn f(d: &Device) -> DType {
+            if d.is_cuda() || d.is_rocm() {
+                // CUDA has it
+                DType::BF16
+            } else {
+                DType::F32
+            }
+        }
+        """,
+        verb="or-in",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("if d.is_metal() { g(); }", "if d.is_metal() || d.is_rocm() { g(); }"),
+        ("if !d.is_metal() && fast { g(); }", "if !(d.is_metal() || d.is_rocm()) && fast { g(); }"),
+        ("let x = d.is_metal();", "let x = d.is_metal() || d.is_rocm();"),
+        ("let x = matches!(d, Device::Metal(_));", "let x = matches!(d, Device::Metal(_) | Device::Rocm(_));"),
+        ("if let Device::Metal(_) = d { g(); }", "if let Device::Metal(_) | Device::Rocm(_) = d { g(); }"),
+        ('let x = cfg!(feature = "metal");', 'let x = cfg!(feature = "metal") || cfg!(feature = "rocm");'),
+    ],
+)
+def test_a_metal_only_condition_asks_for_metals_twin(before: str, after: str) -> None:
+    check_condition(before, after)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("if let Device::Cuda(c) = d { c.go(); }", "`Device::Cuda(c)` binds what only CUDA has"),
+        ("let Device::Cuda(c) = d else { return };", "`Device::Cuda(c)` binds what only CUDA has"),
+        ("let x = matches!(d, Device::Cuda(c) if c.ok());", "`Device::Cuda(c)` binds what only CUDA has"),
+        ("let x = matches!(cuda_of(d), Some(_));", "`cuda_of` names CUDA in a form that it cannot widen"),
+        ("if d.is_cuda() && has_cuda_graphs() { g(); }", "`has_cuda_graphs` names CUDA in a form that it cannot widen"),
+        ("if d.is_cuda() && d.kind == Kind::Cuda { g(); }", "`Cuda` names CUDA in a form that it cannot widen"),
+        ("if cuda_count() > 0 { g(); }", "`cuda_count` names CUDA in a form that it cannot widen"),
+        ("if matches!(d, Device::Cuda(_) if d.is_cuda()) { g(); }", "`is_cuda` names CUDA in a form that it cannot"),
+        ("if d.is_cuda() { cuda_go(); }", "the consequence names CUDA too, so ROCm needs one of its own: chain it"),
+        ("while let Device::Cuda(_) = d { cuda_go(); }", "the consequence names CUDA too"),
+        ("if d.is_metal() { metal_go(); }", "the consequence names Metal too, so ROCm needs one of its own: chain it"),
+        ("let x = d.is_cuda()?;", "the answer of `d.is_cuda()` is not a plain truth value"),
+        ("let x = Device::new_cuda(0);", "`new_cuda` names CUDA in a form that it cannot widen"),
+        ("if d.is_cuda() && g::<dyn 'a + Fn(&T)>() { g(); }", "the Rust grammar cannot parse a part of it"),
+        ("let x = matches!(d, @ Cuda);", "the pattern of `matches!(d, @ Cuda)` cannot be parsed"),
+    ],
+)
+def test_what_cannot_be_widened_is_refused(statement: str, message: str) -> None:
+    check_refused(f"fn f(d: &Device) {{ {statement} }}\n", message, verb="or-in")
