@@ -1,8 +1,15 @@
-"""What all tests share: hypothesis' settings, and the guard against skips in CI."""
+"""What all tests share: hypothesis' settings, the guard against skips in CI, a made-up Candle and the command line."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+from in_process import CommandLine, copy_of_home
+from made_up import candle_tree
 from skips import in_ci, pytest_configure
 
 __all__ = ["pytest_configure"]
@@ -11,3 +18,47 @@ __all__ = ["pytest_configure"]
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if in_ci() else "local")
+
+# The registry on the loopback interface is used by tests of the command line too.
+sys.path.append(str(Path(__file__).parent / "unit" / "candle"))
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for parsed specs and plans that all tests of this process share: they are slow to make."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def candle_rocm(shared_cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The command line, without colours, with the shared cache, and with the specs of this repository."""
+    monkeypatch.setenv("CANDLE_ROCM_FETCH_DIR", str(shared_cache))
+    monkeypatch.delenv("CANDLE_ROCM_HOME", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return CommandLine(capsys)
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache instead of the shared one."""
+    monkeypatch.setenv("CANDLE_ROCM_FETCH_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The made-up tree, for reading only."""
+    return candle_tree(tmp_path_factory.mktemp("pristine") / "candle")
+
+
+@pytest.fixture
+def candle(pristine: Path, tmp_path: Path) -> Path:
+    """A copy of the made-up tree to write to."""
+    return shutil.copytree(pristine, tmp_path / "candle")
+
+
+@pytest.fixture
+def home(tmp_path: Path, candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the specs and templates, in force, to be changed by the test."""
+    return copy_of_home(tmp_path / "home", monkeypatch)

@@ -504,7 +504,7 @@ fn two_streams() -> Result<()> {
 use candle_core::{Device, Result};
 
 impl BenchDevice for Device {
-    fn wait(&self) -> Result<()> {
+    fn sync(&self) -> Result<()> {
         match self {
             Device::Cpu => Ok(()),
             Device::Cuda(device) => Ok(device.synchronize()?),

@@ -210,8 +210,8 @@ def _insert(body: Body, index: int, lines: str, newline: str) -> None:
     new = list(tomlkit.parse(lines.replace("\n", newline)).body)
     if index > 0:
         previous = body[index - 1][1]
-        if previous.trivia.trail == "":
-            previous.trivia.trail = newline
+        if "\n" not in previous.trivia.trail:
+            previous.trivia.trail += newline
             new[-1][1].trivia.trail = ""
     body[index:index] = new
 

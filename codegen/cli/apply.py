@@ -23,11 +23,10 @@ def command(
     """
     from codegen.plan.apply import apply_phases
     from codegen.plan.workspace import open_workspace
-    from codegen.report.wording import untried_note
 
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
     if not workspace.tried:
-        options.note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
+        options.note_untried(workspace)
     chosen = workspace.gating(gating)
     applied = apply_phases(workspace, phases=phases, gating=chosen, allow_dirty=allow_dirty, force=force)
     if as_json:

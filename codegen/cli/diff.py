@@ -41,11 +41,10 @@ def command(
     from codegen.plan.patch import unified_diff
     from codegen.plan.workspace import open_workspace
     from codegen.report.planning import chosen_gating, selected_plan
-    from codegen.report.wording import untried_note
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     if not workspace.tried:
-        options.note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
+        options.note_untried(workspace)
     plan = selected_plan(workspace, phases=phases, gating=chosen_gating(workspace, gating))
     if as_json:
         from codegen.report.diff_document import diff_document

@@ -38,14 +38,13 @@ def command(
     from codegen.report.findings import findings
     from codegen.report.place import Place
     from codegen.report.planning import chosen_gating, selected_plan
-    from codegen.report.wording import untried_note
 
     folder, written = _subject(arguments, candle)
     place = Place.parse(written)
     workspace = open_workspace(folder, offline=offline, progress=options.progress)
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
-        options.note(untried_note(tree.release, specs.candle.releases))
+        options.note_untried(workspace)
     chosen = chosen_gating(workspace, gating)
     scan = scan_tree(tree, specs, gating=chosen)
     if findings(scan, specs) is None:

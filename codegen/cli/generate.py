@@ -30,13 +30,15 @@ def command(
     from codegen.plan.analysis import analyse
     from codegen.plan.output import write_output
     from codegen.plan.workspace import open_workspace
-    from codegen.report.wording import untried_note
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
-    if not workspace.tried:
-        options.note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
     with_applied = sorted({*phases, *workspace.applied}) if phases else ()
-    analysis = analyse(workspace, phases=with_applied, gating=workspace.gating(gating)).only(phases)
+    analysis = analyse(
+        workspace,
+        phases=with_applied,
+        gating=workspace.gating(gating),
+        on_untried=lambda: options.note_untried(workspace),
+    ).only(phases)
     plan = analysis.plan
     folder = out or Path("generated") / plan.release
     written = write_output(folder, analysis)

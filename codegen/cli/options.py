@@ -39,6 +39,13 @@ def note(line: str) -> None:
     click.echo(line, err=True)
 
 
+def note_untried(workspace: Workspace) -> None:
+    """Say that no oracle was run on this release by this version."""
+    from codegen.report.wording import untried_note
+
+    note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
+
+
 def print_json(command: str, workspace: Workspace, **content: object) -> None:
     """The command's JSON document about a tree, on stdout."""
     from codegen.report.json_document import document, dumps

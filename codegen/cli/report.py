@@ -35,12 +35,11 @@ def command(
     from codegen.report.findings import findings
     from codegen.report.html import html_report, write_page
     from codegen.report.planning import chosen_gating, selected_plan
-    from codegen.report.wording import untried_note
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
-        options.note(untried_note(tree.release, specs.candle.releases))
+        options.note_untried(workspace)
     chosen = chosen_gating(workspace, gating)
     scan = scan_tree(tree, specs, gating=chosen)
     error = findings(scan, specs)

@@ -62,13 +62,12 @@ def command(
     from codegen.report.planning import chosen_gating
     from codegen.report.site_filter import SiteFilter
     from codegen.report.summary import summarise
-    from codegen.report.wording import untried_note
 
     wanted = SiteFilter.of(states=[STATES[state] for state in states], phases=phases, kinds=kinds, paths=paths)
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     specs = workspace.specs
     if not workspace.tried:
-        options.note(untried_note(workspace.tree.release, specs.candle.releases))
+        options.note_untried(workspace)
     scan = scan_tree(workspace.tree, specs, gating=chosen_gating(workspace, gating))
     error = findings(scan, specs)
     compared = _compare(workspace, scan, work) if oracle else None

@@ -109,7 +109,7 @@ def _planned(candle: str, *, phase: int | None, gating: str | None, offline: boo
     """The tree's folder, and the plan of all phases that are applied or up to `phase`, in the applied gating."""
     from codegen.plan.build import plan_tree
     from codegen.plan.workspace import open_workspace
-    from codegen.spec.model import Gating
+    from codegen.spec.kinds import Gating
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     applied = workspace.record.header.gating if workspace.record is not None else Gating.DUMMY

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 from codegen.candle.cache import default_cache
 from codegen.plan import cache
-from codegen.plan.build import phase_specs, plan_tree
-from codegen.plan.decide import scan_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from codegen.plan.decide import Decision
+    from codegen.plan.decision import Decision
     from codegen.plan.model import Plan
     from codegen.plan.workspace import Workspace
-    from codegen.spec.model import Gating
+    from codegen.spec.kinds import Gating
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +30,31 @@ class Analysis:
         return replace(self, plan=replace(self.plan, phases=chosen))
 
 
-def analyse(workspace: Workspace, *, phases: Sequence[int] = (), gating: Gating) -> Analysis:
-    """The analysis of a workspace. Raises as `plan_tree`."""
-    wanted = [spec.phase for spec in phase_specs(workspace.specs, phases)]
+def analyse(
+    workspace: Workspace,
+    *,
+    phases: Sequence[int] = (),
+    gating: Gating,
+    on_untried: Callable[[], None] = lambda: None,
+) -> Analysis:
+    """The analysis of a workspace. Raises as `plan_tree`; before that, `on_untried` is called for such a release.
+
+    What plans is imported only when there is something to plan: a run with nothing changed answers at once.
+    """
     folder = default_cache() / "plans"
-    key = cache.fingerprint(workspace.tree, phases=wanted, gating=gating.value)
+    key = cache.fingerprint(workspace.tree, phases=phases, gating=gating.value)
     kept = cache.recall(folder, key, workspace.tree)
     if kept is not None:
-        return Analysis(*kept)
+        plan, decisions, tried = kept
+        if not tried:
+            on_untried()
+        return Analysis(plan, decisions)
+    from codegen.plan.build import plan_tree
+    from codegen.plan.decide import scan_tree
+
+    if not workspace.tried:
+        on_untried()
     scan = scan_tree(workspace.tree, workspace.specs, gating=gating)
-    plan = plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, scan=scan)
-    cache.remember(folder, key, plan, scan.decisions)
+    plan = plan_tree(workspace.tree, workspace.specs, phases=phases, gating=gating, scan=scan)
+    cache.remember(folder, key, plan, scan.decisions, tried=workspace.tried)
     return Analysis(plan, scan.decisions)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from codegen.plan.model import PhaseChanges, Plan
     from codegen.plan.record import Record
     from codegen.plan.workspace import Workspace
-    from codegen.spec.model import Gating
+    from codegen.spec.kinds import Gating
 
 RUNTIME = "rocm-rs"
 """How the generated backend reaches HIP; the only choice so far."""

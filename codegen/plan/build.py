@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -14,18 +16,24 @@ from codegen.plan.edits import plan_edits
 from codegen.plan.model import FileChange, PhaseChanges, Plan
 from codegen.plan.text import EditedText, edited, formatted
 from codegen.render.rustfmt import format_rust
-from codegen.spec.model import Gating
+from codegen.spec.kinds import Gating
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from codegen.candle.tree import CandleTree
+    from codegen.render.backend import BackendContext
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import PhaseSpec
 
 RUSTFMT_CONFIGS = ("rustfmt.toml", ".rustfmt.toml")
 """Where a tree keeps its formatting rules."""
+
+BACKEND_FILES = ("candle-core/src/rocm_backend/mod.rs", "candle-core/src/rocm_backend.rs")
+"""Where a ROCm backend would be."""
+
+_ROCM_NAME = re.compile(rb"^(?![ \t]*//).*\bRocm", re.MULTILINE)
 
 State = dict[str, EditedText]
 """Files that differ from pristine Candle, by path."""
@@ -46,8 +54,8 @@ def plan_tree(
     `TemplateInvalid` for edits that leave text that is not Rust.
     """
     wanted = phase_specs(specs, phases)
-    refuse_foreign_backend(tree)
     scan = scan or scan_tree(tree, specs, gating=gating)
+    refuse_foreign_backend(scan)
     refuse_undecided(scan, specs)
     states = _States(tree, specs, scan, gating)
     done: list[PhaseChanges] = []
@@ -76,19 +84,21 @@ def phase_specs(specs: LoadedSpecs, phases: Iterable[int] | None) -> tuple[Phase
     return tuple(ready[number] for number in wanted)
 
 
-def refuse_foreign_backend(tree: CandleTree) -> None:
+def refuse_foreign_backend(scan: Scan) -> None:
     """Raise `ForeignBackend` if pristine sources already name ROCm where a backend would."""
+    tree = scan.tree
     signs = [crate.manifest for crate in tree.crates if "rocm" in crate.features]
-    signs += [
-        path for path in ("candle-core/src/rocm_backend/mod.rs", "candle-core/src/rocm_backend.rs") if tree.exists(path)
-    ]
-    if tree.exists("candle-core/src/device.rs") and b"Rocm(" in tree.read("candle-core/src/device.rs"):
-        signs.append("candle-core/src/device.rs")
+    signs += [path for path in BACKEND_FILES if tree.exists(path)]
+    signs += [path for path, source in scan.sources.items() if _names_rocm(source.text)]
     if signs:
         raise ForeignBackend(
             f"the tree has a ROCm backend that candle-rocm has no record of: {', '.join(signs)}",
             remedy="start from a tree without it, for example a clean checkout of the release",
         )
+
+
+def _names_rocm(text: bytes) -> bool:
+    return b"Rocm" in text and _ROCM_NAME.search(text) is not None
 
 
 def rust_edition(tree: CandleTree) -> str:
@@ -108,27 +118,53 @@ class _States:
         self._edition = rust_edition(tree)
         self._config = next((tree.root / name for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
         self._formatted: dict[str, str] = {}
+        self._whole: State = {}
+        self._whole_phases: set[int] = set()
+
+    @cached_property
+    def _backend(self) -> BackendContext:
+        return files.backend_of(self.tree)
 
     def after(self, phases: Sequence[int]) -> State:
+        """The state after `phases`; each call asks for one phase more than the call before.
+
+        rustfmt runs beside us: while it reads the edited files, new files are rendered.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
         edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating)
         state = {path: edited(self.tree.read(path), own) for path, own in edits.items()}
-        for phase in (spec for spec in self.specs.phases if spec.phase in phases):
-            ranged = [f for f in phase.files if in_range(self.tree.release, f.since, f.until)]
-            state |= files.new_files(self.tree, phase, ranged, self.specs, self.gating)
-            state |= cargo.manifests(self.tree, phase, self.specs, state)
-        for path in edits:
-            source = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
-            _refuse_new_errors(source, state[path])
-        self._format(state)
-        return state
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            wishes = beside.submit(self._wishes, {path: entry.text for path, entry in state.items()})
+            for phase in (spec for spec in self.specs.phases if spec.phase in phases):
+                self._add_whole_files(phase)
+            for path, entry in state.items():
+                source = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
+                _refuse_new_errors(source, entry)
+            for path, text in wishes.result().items():
+                state[path] = formatted(state[path], text)
+        return state | self._whole
 
-    def _format(self, state: State) -> None:
-        rust = {path: entry.text for path, entry in state.items() if path.endswith(".rs")}
-        todo = {path: text for path, text in rust.items() if text not in self._formatted}
+    def _add_whole_files(self, phase: PhaseSpec) -> None:
+        """New files and manifests do not depend on the edits of other phases, so each phase's are made once."""
+        if phase.phase in self._whole_phases:
+            return
+        self._whole_phases.add(phase.phase)
+        ranged = [rule for rule in phase.files if in_range(self.tree.release, rule.since, rule.until)]
+        if ranged:
+            new = files.new_files(self.tree, phase, ranged, self.specs, self.gating, self._backend)
+            for path, entry in new.items():
+                if path.endswith(".rs"):
+                    _refuse_new_errors(Source.parse(path, b""), entry)
+            self._whole |= new
+        self._whole |= cargo.manifests(self.tree, phase, self.specs, self._whole)
+
+    def _wishes(self, texts: Mapping[str, str]) -> Mapping[str, str]:
+        """What rustfmt makes of edited files; the templates of new files are written to its liking already."""
+        todo = {path: text for path, text in texts.items() if text not in self._formatted}
         for path, text in format_rust(todo, edition=self._edition, config=self._config).items():
             self._formatted[todo[path]] = text
-        for path, text in rust.items():
-            state[path] = formatted(state[path], self._formatted[text])
+        return {path: self._formatted[text] for path, text in texts.items()}
 
 
 def _changes(

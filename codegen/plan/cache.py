@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from codegen import __version__
 from codegen.paths import repository_root
-from codegen.plan.build import RUSTFMT_CONFIGS
-from codegen.plan.cargo import CONFIG
-from codegen.plan.decide import Decision, State
+from codegen.plan.decision import Decision, State
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
-from codegen.syntax.sites import Site
+from codegen.syntax.site import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from codegen.candle.tree import CandleTree
 
 DIGEST_SIZE = 20
+CONFIGURATION = (".cargo/config.toml", "rustfmt.toml", ".rustfmt.toml")
+"""Files besides sources and manifests that a plan depends on."""
 KEPT = 24
 """Entries that the folder holds at most; the oldest go first."""
 
@@ -37,7 +37,7 @@ def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str) -> str:
     """BLAKE2 over everything that a plan depends on."""
     digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
     digest.update(json.dumps([__version__, tree.release, list(phases), gating, _rustfmt()]).encode())
-    manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", CONFIG, *RUSTFMT_CONFIGS]
+    manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", *CONFIGURATION]
     read = ((path, tree.read(path) if tree.exists(path) else None) for path in (*tree.rust_files(), *manifests))
     for name, content in (*read, *_own_files()):
         digest.update(f"{name}\0{-1 if content is None else len(content)}\0".encode())
@@ -45,7 +45,7 @@ def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str) -> str:
     return digest.hexdigest()
 
 
-def recall(folder: Path, key: str, tree: CandleTree) -> tuple[Plan, tuple[Decision, ...]] | None:
+def recall(folder: Path, key: str, tree: CandleTree) -> tuple[Plan, tuple[Decision, ...], bool] | None:
     """What `remember` kept under the key, or None."""
     try:
         digest, _, content = (folder / f"{key}.json").read_bytes().partition(b"\n")
@@ -54,14 +54,15 @@ def recall(folder: Path, key: str, tree: CandleTree) -> tuple[Plan, tuple[Decisi
     if digest != _digest(content):
         return None
     document = json.loads(content)
-    return _plan(document, tree), tuple(_decision(entry) for entry in document["decisions"])
+    return _plan(document, tree), tuple(_decision(entry) for entry in document["decisions"]), document["tried"]
 
 
-def remember(folder: Path, key: str, plan: Plan, decisions: Iterable[Decision]) -> None:
+def remember(folder: Path, key: str, plan: Plan, decisions: Iterable[Decision], *, tried: bool) -> None:
     """Keep a plan. A folder that cannot be written to is no error: the next run plans again."""
     document = {
         "release": plan.release,
         "gating": plan.gating,
+        "tried": tried,
         "phases": [
             {"phase": p.phase, "name": p.name, "summary": p.summary, "changes": [_kept(c) for c in p.changes]}
             for p in plan.phases

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.candle.release import in_range
 from codegen.candle.toml_text import decode
 from codegen.errors import Location, Problem, UnknownSite
+from codegen.plan.decision import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
-from codegen.spec.model import Early, Gating, SiteKind, Verb
-from codegen.syntax.sites import TOKEN, Site, find_sites
+from codegen.spec.kinds import Early, Gating, SiteKind, Verb
+from codegen.syntax.site import Site
+from codegen.syntax.sites import TOKEN, find_sites
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -21,35 +22,6 @@ if TYPE_CHECKING:
     from codegen.candle.tree import CandleTree, Crate
     from codegen.plan.select import PhasedRule
     from codegen.spec.loaded import LoadedSpecs
-
-
-class State(StrEnum):
-    """What the table says about a site."""
-
-    HANDLED = "handled"
-    PENDING = "not applied"
-    LEFT = "left alone"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One site and what the specs say about it."""
-
-    site: Site
-    crate: str
-    state: State
-    rule: str = ""
-    phase: int | None = None
-    """The phase that the site belongs to by theme."""
-    lands: int | None = None
-    """The phase that writes its final form."""
-    stand_in: int | None = None
-    """The earlier phase that writes a typed error in its place, because rustc demands an arm by then."""
-    verb: str = ""
-    reason: str = ""
-    inside: bool = False
-    """Whether the site lies in another one, whose edit covers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +55,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
             continue
         foreign = decider.foreign(path)
         if foreign is not None:
-            decisions.append(_whole_file(path, tree.crate_of(path), foreign))
+            decisions.append(_whole_file(path, len(text), tree.crate_of(path), foreign))
             continue
         decode(text, path)
         source = Source.parse(path, text)
@@ -139,10 +111,10 @@ def refuse_undecided(scan: Scan, specs: LoadedSpecs) -> None:
         raise UnknownSite(problems, remedy="; ".join(error.remedy for error in errors))
 
 
-def _whole_file(path: str, crate: Crate | None, reason: str) -> Decision:
+def _whole_file(path: str, size: int, crate: Crate | None, reason: str) -> Decision:
     """A file that is one backend's own counts as one site."""
     name = path.rsplit("/", 1)[-1]
-    site = Site(path, SiteKind.FILE, 0, 0, 1, 1, "", name, name)
+    site = Site(path, SiteKind.FILE, 0, size, 1, 1, "", name, name)
     return Decision(site, crate.name if crate else "", State.LEFT, "candle.foreign", verb=Verb.LEAVE, reason=reason)
 
 

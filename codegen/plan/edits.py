@@ -11,7 +11,7 @@ from codegen.errors import Conflict, Location, Problem, UnknownSite
 from codegen.paths import templates_dir
 from codegen.plan.model import Edit, Origin
 from codegen.render.environment import render
-from codegen.spec.model import Gating, Verb
+from codegen.spec.kinds import Gating, Verb
 from codegen.syntax import verbs
 from codegen.syntax.modules import declare_module
 from codegen.syntax.source import Source
@@ -20,7 +20,8 @@ from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codegen.plan.decide import Decision, Scan
+    from codegen.plan.decide import Scan
+    from codegen.plan.decision import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import ModuleRule, Rule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.errors import ForeignBackend
+from codegen.errors import ForeignBackend, InputOutputError
 from codegen.paths import repository_root, templates_dir
 from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
@@ -17,18 +17,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codegen.candle.tree import CandleTree
+    from codegen.render.backend import BackendContext
+    from codegen.spec.kinds import Gating
     from codegen.spec.loaded import LoadedSpecs
-    from codegen.spec.model import FileRule, Gating, PhaseSpec
+    from codegen.spec.model import FileRule, PhaseSpec
+
+
+def backend_of(tree: CandleTree) -> BackendContext:
+    """What the templates of new files are rendered from: the tree's own traits, and the table of HIP functions.
+
+    Raises `InputOutputError` when the table cannot be read, and as `backend_context`.
+    """
+    try:
+        table = (repository_root() / HIP_API).read_bytes()
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot read {HIP_API}: {error.strerror}", remedy="take it again from candle-rocm's repository"
+        ) from error
+    return backend_context(tree.read, table)
 
 
 def new_files(
-    tree: CandleTree, phase: PhaseSpec, files: Iterable[FileRule], specs: LoadedSpecs, gating: Gating
+    tree: CandleTree,
+    phase: PhaseSpec,
+    files: Iterable[FileRule],
+    specs: LoadedSpecs,
+    gating: Gating,
+    backend: BackendContext,
 ) -> dict[str, EditedText]:
     """The phase's new files by path. Raises `ForeignBackend` if pristine Candle has one of them already."""
     wanted = [rule for rule in files if rule.gating in (None, gating)]
-    if not wanted:
-        return {}
-    backend = backend_context(tree.read, (repository_root() / HIP_API).read_bytes())
     made = {}
     for rule in wanted:
         if tree.exists(rule.path):

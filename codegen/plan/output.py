@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codegen.plan.analysis import Analysis
-    from codegen.plan.decide import Decision
+    from codegen.plan.decision import Decision
     from codegen.plan.model import FileChange
 
 SCHEMA_VERSION = 1
@@ -83,11 +83,11 @@ def _replace(folder: Path, texts: Mapping[str, bytes]) -> None:
         staged = []
         for index, (path, content) in enumerate(texts.items()):
             target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
             if not target.is_file() or target.read_bytes() != content:
                 (staging / str(index)).write_bytes(content)
                 staged.append((staging / str(index), target))
         for source, target in staged:
+            target.parent.mkdir(parents=True, exist_ok=True)
             source.replace(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codegen.spec.model import Gating, PhaseSpec, Rule, Selector
-    from codegen.syntax.sites import Site
+    from codegen.spec.kinds import Gating
+    from codegen.spec.model import PhaseSpec, Rule, Selector
+    from codegen.syntax.site import Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,33 +47,39 @@ class _Hunk:
 
 
 def edited(pristine: bytes, edits: Sequence[Edit]) -> EditedText:
-    """The file with its edits made; `edits` are sorted and do not overlap."""
+    """The file with its edits made, in its own line endings; `edits` are sorted and do not overlap."""
+    newline = "\r\n" if b"\r\n" in pristine else "\n"
     pieces: list[str] = []
     regions: list[Region] = []
     position = line = 0
     for edit in edits:
         kept = pristine[position : edit.start].decode()
-        pieces += [kept, edit.text]
+        text = edit.text.replace("\r\n", "\n").replace("\n", newline)
+        pieces += [kept, text]
         line += kept.count("\n")
         # A newline at an end of the text only sets it apart from a pristine line that stays as it is.
-        set_apart_before = edit.text.startswith("\n") and _ends_line(pristine, edit.start)
-        set_apart_behind = edit.text.endswith("\n") and pristine[edit.end - 1 : edit.end] in (b"\n", b"")
+        set_apart_before = text.startswith(newline) and _ends_line(pristine, edit.start, newline.encode())
+        set_apart_behind = text.endswith("\n") and pristine[edit.end - 1 : edit.end] in (b"\n", b"")
         if set_apart_before and edit.start == edit.end:  # on an empty line: only one newline can be its own
             set_apart_behind = False
         first = line + 1 + set_apart_before
-        line += edit.text.count("\n")
+        line += text.count("\n")
         regions.append(Region(first, line + 1 - set_apart_behind, edit.origin))
         position = edit.end
     pieces.append(pristine[position:].decode())
-    text = "".join(pieces)
-    return EditedText(text, _within(regions, len(_lines(text))))
+    whole_text = "".join(pieces)
+    return EditedText(whole_text, _within(regions, len(_lines(whole_text))))
 
 
 def formatted(text: EditedText, wished: str) -> EditedText:
     """The text with those changes of `wished`, rustfmt's form of it, that touch generated lines.
 
-    The rest stays byte-identical: rustfmt's opinion of Candle's own lines is not ours to carry out.
+    The rest stays byte-identical: rustfmt's opinion of Candle's own lines is not ours to carry out, nor is that of
+    its line endings.
     """
+    wished = wished.replace("\r\n", "\n")
+    if "\r\n" in text.text:
+        wished = wished.replace("\n", "\r\n")
     if wished == text.text:
         return text
     old, new = _lines(text.text), _lines(wished)
@@ -107,10 +113,10 @@ def rewritten(before: EditedText, after: str, origin: Origin) -> EditedText:
     return EditedText(after, _within((*known, *own), len(new)))
 
 
-def _ends_line(pristine: bytes, offset: int) -> bool:
+def _ends_line(pristine: bytes, offset: int, newline: bytes) -> bool:
     """Whether a line ends at the offset, also the last one of a file that lacks its newline."""
     if offset < len(pristine):
-        return pristine[offset : offset + 1] == b"\n"
+        return pristine.startswith(newline, offset)
     return bool(pristine) and not pristine.endswith(b"\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,7 @@ from codegen.candle.tree import CandleTree, open_tree
 from codegen.errors import UsageError
 from codegen.plan import record as records
 from codegen.plan.transaction import recover
-from codegen.spec.loader import load_specs
-from codegen.spec.model import Gating
+from codegen.spec.kinds import Gating
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from codegen.spec.loaded import LoadedSpecs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Workspace:
     """A Candle tree as the commands see it."""
 
@@ -29,7 +29,13 @@ class Workspace:
     tree: CandleTree
     """Pristine: what the applied phases changed is hidden."""
     record: Record | None
-    specs: LoadedSpecs
+
+    @cached_property
+    def specs(self) -> LoadedSpecs:
+        """The specs, loaded when they are first asked for. Raises `SpecInvalid`."""
+        from codegen.spec.loader import load_specs
+
+        return load_specs(cache=default_cache() / "specs")
 
     @property
     def applied(self) -> tuple[int, ...]:
@@ -57,8 +63,8 @@ def open_workspace(
 ) -> Workspace:
     """Open a folder or a version; an apply that was interrupted is settled first.
 
-    Raises `UsageError` for a version when `for_writing`, `Conflict` for a damaged record, `SpecInvalid` for the specs,
-    and as `codegen.candle.tree.open_tree`.
+    Raises `UsageError` for a version when `for_writing`, `Conflict` for a damaged record, and as
+    `codegen.candle.tree.open_tree`.
     """
     if for_writing and not Path(candle).is_dir() and str(candle)[:1].isdigit():
         raise UsageError(
@@ -67,9 +73,8 @@ def open_workspace(
         )
     if Path(candle).is_dir() and recover(Path(candle)) and progress is not None:
         progress("settled an apply that was interrupted")
-    specs = load_specs(cache=default_cache() / "specs")
     tree, record = _pristine(candle, offline=offline, progress=progress)
-    return Workspace(tree.root, tree, record, specs)
+    return Workspace(tree.root, tree, record)
 
 
 def _pristine(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from codegen.spec.model import Verb
+from codegen.spec.kinds import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from codegen.plan.decide import Decision
+    from codegen.plan.decision import Decision
     from codegen.plan.model import Origin
 
 _SOURCES = {

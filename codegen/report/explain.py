@@ -11,12 +11,13 @@ from codegen.plan.select import glob_matches
 from codegen.report.authorship import Authorship
 from codegen.report.span import Spans
 from codegen.report.wording import CRATE_RULE, spec_line
-from codegen.spec.model import Gating
+from codegen.spec.kinds import Gating
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from codegen.plan.decide import Decision, Scan
+    from codegen.plan.decide import Scan
+    from codegen.plan.decision import Decision
     from codegen.plan.model import Edit, FileChange, Origin, Plan, Region
     from codegen.report.span import Span
     from codegen.spec.loaded import LoadedSpecs

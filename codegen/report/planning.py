@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.plan.build import plan_tree
-from codegen.spec.model import Gating
+from codegen.spec.kinds import Gating
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

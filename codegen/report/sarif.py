@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from codegen import __version__
-from codegen.plan.decide import State
+from codegen.plan.decision import State
 from codegen.report.span import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codegen.errors import Problem, UnknownSite
-    from codegen.plan.decide import Decision, Scan
+    from codegen.plan.decide import Scan
+    from codegen.plan.decision import Decision
     from codegen.report.json_document import Document
     from codegen.report.span import Span
 

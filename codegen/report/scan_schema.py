@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from codegen.plan.decide import State
+from codegen.plan.decision import State
 from codegen.report.json_document import SCHEMA_VERSION
-from codegen.spec.model import SiteKind, Verb
+from codegen.spec.kinds import SiteKind, Verb
 
 Schema = dict[str, Any]
 

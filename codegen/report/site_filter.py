@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
 from codegen.plan.select import glob_matches
-from codegen.spec.model import SiteKind
+from codegen.spec.kinds import SiteKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codegen.plan.decide import Decision
+    from codegen.plan.decision import Decision
 
 
 @dataclass(frozen=True, slots=True)

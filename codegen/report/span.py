@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codegen.syntax.sites import Site
+    from codegen.syntax.site import Site
 
 
 @dataclass(frozen=True, slots=True)

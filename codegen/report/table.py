@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.plan.decide import State
+from codegen.plan.decision import State
 from codegen.report.wording import site_line
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from codegen.plan.decide import Decision, Scan
+    from codegen.plan.decide import Scan
+    from codegen.plan.decision import Decision
     from codegen.report.summary import Summary
 
 WIDTH_OF_A_FILE = 250

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.plan.decide import State
+from codegen.plan.decision import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codegen.plan.decide import Decision
+    from codegen.plan.decision import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import Release
-    from codegen.syntax.sites import Site
+    from codegen.syntax.site import Site
 
 CRATE_RULE = "candle.crates"
 """The decision's rule when specs/candle.yaml gives the whole crate no ROCm story."""

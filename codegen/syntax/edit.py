@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from codegen.syntax.rename import Spelling
-    from codegen.syntax.sites import Site
+    from codegen.syntax.site import Site
     from codegen.syntax.source import Source
 
 

@@ -33,7 +33,7 @@ from codegen.syntax.source import unit_start
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from codegen.syntax.sites import Site
+    from codegen.syntax.site import Site
     from codegen.syntax.source import Source
 
 __all__ = [

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FEATURE = "rocm"
 CAP_LINTS = ("--", "--cap-lints", "warn")
-"""clippy denies some lints that old releases break in their own code; ours are found among the warnings all the same."""
+"""clippy denies some lints that old releases break; lints in generated lines are found among the warnings."""
 LIBRARIES = ("candle-core", "candle-nn", "candle-transformers")
 
 

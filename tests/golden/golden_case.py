@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from codegen.spec.model import Gating
+    from codegen.spec.kinds import Gating
 
 GOLDENS = Path(__file__).parent
 LIB = "candle-core/src/lib.rs"

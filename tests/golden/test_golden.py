@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.errors import ExitCode, UnknownSite
-from codegen.spec.model import Gating
+from codegen.spec.kinds import Gating
 from golden.golden_case import GOLDENS, Variant, compiler_says, golden, made, made_from, rust_files, write
 
 if TYPE_CHECKING:

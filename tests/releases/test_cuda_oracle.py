@@ -17,8 +17,8 @@ from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import plan_edits
 from codegen.plan.text import edited
+from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
-from codegen.spec.model import Gating
 from codegen.syntax.rename import rename
 from codegen.verify.cargo import cargo_environment, run_cargo
 from codegen.verify.cuda_oracle import ENVIRONMENT, stub_overlay

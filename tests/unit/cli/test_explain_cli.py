@@ -72,7 +72,9 @@ def test_a_file_without_sites_says_why(mini: Mini) -> None:
         "no backend site covers this line\nthe file has no backend site\n"
     )
     foreign = mini.call("explain", str(mini.root), "candle-core/src/cuda_backend/mod.rs:1").out
-    assert "the file is not scanned: the CUDA backend itself (specs/candle.yaml:" in foreign
+    assert "file mod.rs, line 1" in foreign
+    assert "  state   left alone\n  rule    candle.foreign" in foreign
+    assert "  reason  the CUDA backend itself\n" in foreign
     beyond = mini.call("explain", str(mini.root), f"{NOTES}:99").out
     assert f"{NOTES}:99: pristine Candle 0.11.1 has no such line" in beyond
 

@@ -28,8 +28,10 @@ def commands() -> Iterator[tuple[str, ...]]:
     for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
-        subcommands = command.commands if isinstance(command, click.Group) else {}
-        yield from [(name, each) for each in subcommands] or [(name,)]
+        if isinstance(command, click.Group):
+            yield from ((name, each) for each in command.commands)
+        else:
+            yield (name,)
 
 
 ALL = tuple(commands())
@@ -45,11 +47,11 @@ def test_help_works_even_when_the_specs_are_invalid(
 
     assert answer.stdout.startswith(f"Usage: {' '.join(('candle-rocm', *command))} [OPTIONS]")
     assert answer.stderr == ""
-    assert candle_rocm.ok(*command, "-h").stdout == answer.stdout
 
 
 def test_the_help_page_names_every_command(candle_rocm: CommandLine) -> None:
     page = candle_rocm.ok("--help").stdout
+    assert candle_rocm.ok("-h").stdout == page
 
     for name, line in COMMANDS.items():
         assert f"  {name} " in page
@@ -101,7 +103,7 @@ def test_python_dash_m_is_the_same_program(candle: Path, candle_rocm: CommandLin
 
 # --- JSON --------------------------------------------------------------------------------------------------------
 
-ON_A_TREE = {
+ON_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("scan",): (),
     ("generate",): ("--out", "out"),
     ("diff",): (),
@@ -112,7 +114,12 @@ ON_A_TREE = {
     ("explain",): ("candle-core/src/device.rs:10",),
     ("report",): ("--html", "report.html"),
 }
-WITHOUT_A_TREE = {("fetch",): ("0.9.1",), ("doctor",): (), ("versions",): (), ("spec", "lint"): ()}
+WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("fetch",): ("0.9.1",),
+    ("doctor",): (),
+    ("versions",): (),
+    ("spec", "lint"): (),
+}
 ELSEWHERE = {("verify",)}
 """verify needs cargo: tests/unit/verify looks at its JSON."""
 

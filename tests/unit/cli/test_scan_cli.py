@@ -16,6 +16,7 @@ from codegen.verify.oracle import RustcSite
 if TYPE_CHECKING:
     from pathlib import Path
 
+FOREIGN = "candle-core/src/cuda_backend/mod.rs"
 UNKNOWN_TEXT = (
     "unhandled backend site: candle-core/src/notes.rs:3:5: no rule handles this site and no spec leaves it alone "
     "(if-let in odd)\n"
@@ -41,10 +42,11 @@ def test_the_table_has_phases_crates_reasons_and_a_closing_line(mini: Mini) -> N
     assert ["0", "setup", "1"] in rows
     assert ["1", "core", "2"] in rows
     assert ["2", "later", "1"] in rows
-    assert ["candle-core", "1", "2", "1", "4"] in rows
+    assert ["candle-core", "1", "2", "1", "1", "5"] in rows
     assert ["candle-lab", "1", "1"] in rows
     assert ["candle.crates", "1", "a", "laboratory", "without", "AMD", "cards"] in rows
-    assert answer.out.endswith("\n5 sites: 3 handled, 1 not applied, 1 left alone, 0 unknown\n")
+    assert ["candle.foreign", "1", "the", "CUDA", "backend", "itself"] in rows
+    assert answer.out.endswith("\n6 sites: 3 handled, 1 not applied, 2 left alone, 0 unknown\n")
 
 
 def test_what_is_no_terminal_gets_no_colour_and_no_trailing_blanks(mini: Mini, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +67,7 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(mini: Mini, monkeypatch: 
 
 def test_a_list_has_one_line_per_site(mini: Mini) -> None:
     assert mini.call("scan", str(mini.root), "--list").out.splitlines() == [
+        f"{FOREIGN}:1:1 file mod.rs -> left alone (candle.foreign, leave; the CUDA backend itself)",
         "candle-core/src/device.rs:3:5 enum Device::Cuda -> handled in phase 1 (core.variant, mirror)",
         "candle-core/src/device.rs:8:9 match Device::name -> handled in phase 1 (core.dispatch, mirror)",
         "candle-core/src/device.rs:15:9 matches! Device::fast -> phase 2, not applied (later.fast, or-in)",
@@ -76,8 +79,11 @@ def test_a_list_has_one_line_per_site(mini: Mini) -> None:
 @pytest.mark.parametrize(
     ("arguments", "lines"),
     [
-        (["--state", "left-alone"], ["candle-lab/src/lib.rs:1:1"]),
-        (["--state", "left-alone", "--state", "not-applied"], [f"{DEVICE}:15:9", "candle-lab/src/lib.rs:1:1"]),
+        (["--state", "left-alone"], [f"{FOREIGN}:1:1", "candle-lab/src/lib.rs:1:1"]),
+        (
+            ["--state", "left-alone", "--state", "not-applied"],
+            [f"{FOREIGN}:1:1", f"{DEVICE}:15:9", "candle-lab/src/lib.rs:1:1"],
+        ),
         (["--phase", "1"], [f"{DEVICE}:3:5", f"{DEVICE}:8:9"]),
         (["--kind", "match"], [f"{DEVICE}:8:9"]),
         (["--path", "candle-core/*"], ["candle-core/Cargo.toml:7:1"]),
@@ -104,7 +110,7 @@ def test_an_unknown_site_is_shown_and_exits_4(mini: Mini) -> None:
     assert answer.code == 4
     assert answer.err == UNKNOWN_TEXT
     assert "candle-core/src/notes.rs:3:5 if-let odd -> unknown (no rule handles this site" in answer.out
-    assert answer.out.endswith("6 sites: 3 handled, 1 not applied, 1 left alone, 1 unknown\n")
+    assert answer.out.endswith("7 sites: 3 handled, 1 not applied, 2 left alone, 1 unknown\n")
 
 
 def test_the_same_site_left_alone_by_a_spec_passes(mini: Mini) -> None:
@@ -113,7 +119,7 @@ def test_the_same_site_left_alone_by_a_spec_passes(mini: Mini) -> None:
     mini.spec("phases/2-later.yaml", (mini.home / "specs/phases/2-later.yaml").read_text() + rule)
     answer = mini.call("scan", str(mini.root))
     assert (answer.code, answer.err) == (0, "")
-    assert "2 left alone, 0 unknown" in answer.out
+    assert "3 left alone, 0 unknown" in answer.out
 
 
 def test_a_renamed_enum_exits_4(mini: Mini) -> None:
@@ -134,7 +140,7 @@ def test_json_follows_the_schema_and_lists_what_was_asked_for(mini: Mini) -> Non
     assert text[match["start"] : match["end"]].endswith(b"}")
     assert (match["enums"], match["spec"]) == (["Device"], "specs/phases/1-core.yaml:9")
     fewer = mini.call("scan", str(mini.root), "--json", "--kind", "match").json
-    assert (len(fewer["sites"]), fewer["summary"]["total"]) == (1, 5)
+    assert (len(fewer["sites"]), fewer["summary"]["total"]) == (1, 6)
 
 
 def test_json_with_an_unknown_site_is_complete_and_exits_4(mini: Mini) -> None:
@@ -151,7 +157,7 @@ def test_sarif_and_annotations(mini: Mini) -> None:
     mini.write(NOTES, UNDECIDED)
     sarif = mini.call("scan", str(mini.root), "--sarif")
     assert (sarif.code, sarif.err) == (4, UNKNOWN_TEXT)
-    assert [result["level"] for result in sarif.json["runs"][0]["results"]] == ["error", "note"]
+    assert [result["level"] for result in sarif.json["runs"][0]["results"]] == ["note", "error", "note"]
     github = mini.call("scan", str(mini.root), "--github")
     assert github.code == 4
     assert github.out.startswith("::error file=candle-core/src/notes.rs,line=3,col=5,title=unhandled backend site::")

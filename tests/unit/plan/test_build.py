@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from in_process import REPOSITORY
-from made_up import DEVICE, LIB, OLDEST, STORAGE, UNTRIED, candle_tree, grow, replace_in
+from made_up import DEVICE, LIB, OLDEST, STORAGE, UNTRIED, candle_sources, candle_tree, grow, replace_in
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, TemplateInvalid, UsageError
@@ -18,8 +18,8 @@ from codegen.plan import build
 from codegen.plan.build import phase_specs, plan_tree, rust_edition
 from codegen.plan.decide import scan_tree
 from codegen.plan.model import Edit, Origin
+from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
-from codegen.spec.model import Gating
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -157,10 +157,27 @@ def test_unformatted_lines_of_candles_own_stay(candle: Path, specs: LoadedSpecs)
         check_regions(change)
 
 
+@pytest.mark.parametrize("gating", Gating)
+def test_a_tree_with_windows_line_endings_keeps_them(tmp_path: Path, specs: LoadedSpecs, gating: Gating) -> None:
+    texts = {path: text.replace("\n", "\r\n") for path, text in candle_sources().items()}
+    root = grow(tmp_path / "windows", texts)
+
+    plan = plan_tree(open_tree(root), specs, gating=gating)
+    other = plan_tree(open_tree(candle_tree(tmp_path / "posix")), specs, gating=gating)
+
+    for change in plan.changes:
+        if change.before is not None:
+            assert change.after.count(b"\n") == change.after.count(b"\r\n"), change.path
+        check_regions(change)
+    assert {c.path: c.after.replace(b"\r\n", b"\n") for c in plan.changes} == {c.path: c.after for c in other.changes}
+
+
 def test_the_formatting_rules_of_the_tree_count(candle: Path, specs: LoadedSpecs) -> None:
     grow(candle, {".rustfmt.toml": "tab_spaces = 2\n"})
 
-    assert "\n  let" in after(plan_tree(open_tree(candle), specs), "candle-core/examples/rocm_smoke.rs")
+    text = after(plan_tree(open_tree(candle), specs), "candle-core/src/utils.rs")
+    assert "pub fn rocm_is_available() -> bool {\n  #[cfg" in text
+    assert 'pub fn cuda_is_available() -> bool {\n    cfg!(feature = "cuda")\n}' in text
 
 
 def test_the_edition_of_the_tree_counts(candle: Path, specs: LoadedSpecs) -> None:

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from in_process import copy_of_home
-from made_up import CORE_MANIFEST, DEVICE, candle_tree
+from made_up import CORE_MANIFEST, DEVICE, UNTRIED, candle_tree
 
 from codegen.candle.tree import open_tree
-from codegen.plan import analysis, cache
+from codegen.plan import cache
 from codegen.plan.analysis import Analysis, analyse
 from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.workspace import Workspace, open_workspace
+from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
-from codegen.spec.model import Gating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
 
 
 def remember(folder: Path, planned: Planned) -> Path:
-    cache.remember(folder, KEY, planned.analysis.plan, planned.analysis.decisions)
+    cache.remember(folder, KEY, planned.analysis.plan, planned.analysis.decisions, tried=True)
     return folder / f"{KEY}.json"
 
 
@@ -144,12 +144,12 @@ def test_without_rustfmt_there_is_a_key_too(planned: Planned, monkeypatch: pytes
 
 
 def test_what_comes_back_is_what_was_planned(planned: Planned, tmp_path: Path) -> None:
-    remember(tmp_path, planned)
+    for tried in (True, False):
+        cache.remember(tmp_path, KEY, planned.analysis.plan, planned.analysis.decisions, tried=tried)
 
-    recalled = cache.recall(tmp_path, KEY, open_tree(planned.root))
+        recalled = cache.recall(tmp_path, KEY, open_tree(planned.root))
 
-    assert recalled is not None
-    assert Analysis(*recalled) == planned.analysis
+        assert recalled == (planned.analysis.plan, planned.analysis.decisions, tried)
 
 
 def test_nothing_is_there_at_first(planned: Planned, tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(planned: Planned, tmp_pa
 
 def test_the_oldest_entries_go_first(planned: Planned, tmp_path: Path) -> None:
     for number in range(cache.KEPT + 3):
-        cache.remember(tmp_path, f"{number:04}", planned.analysis.plan, ())
+        cache.remember(tmp_path, f"{number:04}", planned.analysis.plan, (), tried=True)
         os.utime(tmp_path / f"{number:04}.json", (number, number))
-    cache.remember(tmp_path, "last", planned.analysis.plan, ())
+    cache.remember(tmp_path, "last", planned.analysis.plan, (), tried=True)
 
     left = sorted(path.stem for path in tmp_path.iterdir())
     assert len(left) == cache.KEPT
@@ -225,7 +225,7 @@ def test_a_recalled_analysis_equals_a_fresh_one(
     candle: Path, candle_rocm: CommandLine, own_cache: Path, monkeypatch: pytest.MonkeyPatch, gating: Gating
 ) -> None:
     first = analyse(open_workspace(candle), gating=gating)
-    monkeypatch.setattr(analysis, "plan_tree", None)  # it would be an error to plan again
+    monkeypatch.setattr("codegen.plan.build.plan_tree", None)  # it would be an error to plan again
 
     second = analyse(open_workspace(candle), gating=gating)
 
@@ -242,6 +242,18 @@ def test_an_applied_tree_has_the_analysis_of_the_pristine_one(
 
     assert analyse(open_workspace(candle), gating=Gating.DUMMY) == before
     assert fresh(open_workspace(candle), Gating.DUMMY) == before
+
+
+def test_an_untried_release_is_said_to_be_so_every_time(
+    tmp_path: Path, candle_rocm: CommandLine, own_cache: Path
+) -> None:
+    workspace = open_workspace(candle_tree(tmp_path / "candle", UNTRIED))
+    said: list[str] = []
+
+    for _ in range(2):
+        analyse(workspace, gating=Gating.DUMMY, on_untried=lambda: said.append("untried"))
+
+    assert said == ["untried", "untried"]
 
 
 def test_one_phase_of_an_analysis(candle: Path, candle_rocm: CommandLine) -> None:

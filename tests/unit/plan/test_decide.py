@@ -9,17 +9,10 @@ from made_up import DEVICE, LIB, OLDEST, STORAGE, candle_tree, replace_in
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, NotACandleTree, UnknownSite
-from codegen.plan.decide import (
-    Decision,
-    Scan,
-    State,
-    missing_enums,
-    refuse_undecided,
-    refuse_unknown,
-    scan_tree,
-)
+from codegen.plan.decide import Scan, missing_enums, refuse_undecided, refuse_unknown, scan_tree
+from codegen.plan.decision import Decision, State
+from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
-from codegen.spec.model import Gating
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,12 +12,14 @@ from codegen.candle.tree import open_tree
 from codegen.errors import Conflict, UnknownSite
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import plan_edits
+from codegen.spec.kinds import Gating
 from codegen.spec.loaded import LoadedSpecs
 from codegen.spec.loader import load_specs
-from codegen.spec.model import Gating, ModuleRule, Rule, Specs
+from codegen.spec.model import ModuleRule, Rule, Specs
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from codegen.plan.model import Edit
@@ -41,7 +43,7 @@ def text_of(edits: dict[str, tuple[Edit, ...]], path: str, rule: str) -> str:
     return "".join(edit.text for edit in edits[path] if edit.origin.rule == rule)
 
 
-def with_rules(specs: LoadedSpecs, *rules: dict[str, object], modules: tuple[ModuleRule, ...] = ()) -> LoadedSpecs:
+def with_rules(specs: LoadedSpecs, *rules: Mapping[str, object], modules: tuple[ModuleRule, ...] = ()) -> LoadedSpecs:
     """The real specs with more rules in phase 1, asked before its own."""
     more = tuple(Rule.model_validate(rule) for rule in rules)
     phases = tuple(
@@ -50,7 +52,8 @@ def with_rules(specs: LoadedSpecs, *rules: dict[str, object], modules: tuple[Mod
         else phase
         for phase in specs.phases
     )
-    lines = {**specs.lines, **{rule.id: "specs/test.yaml:1" for rule in (*more, *modules)}}
+    ids = [*(rule.id for rule in more), *(module.id for module in modules)]
+    lines = {**specs.lines, **dict.fromkeys(ids, "specs/test.yaml:1")}
     return LoadedSpecs(Specs(candle=specs.candle, phases=phases), lines)
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen.plan.select import RuleBook, glob_matches, selects
-from codegen.spec.model import Gating, PhaseSpec, Rule, Selector, Verb
-from codegen.syntax.sites import Site
+from codegen.spec.kinds import Gating, Verb
+from codegen.spec.model import PhaseSpec, Rule, Selector
+from codegen.syntax.site import Site
 
 SITE = Site(
     path="candle-core/src/storage.rs",

@@ -173,6 +173,21 @@ def test_a_line_that_rustfmt_moves_is_neither_lost_nor_doubled() -> None:
     check_covered(before, result)
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_line_endings_are_those_of_the_file(ending: str) -> None:
+    """Edits that mirror have the file's endings, templates and rustfmt have their own."""
+    before = f"fn  a() {{}}{ending}fn b() {{}}{ending}"
+    at = before.rindex(ending)
+    ours = edited(before.encode(), [edit(at, at, f"\nfn  c() {{{ending}}}")])
+    assert ours.text == f"fn  a() {{}}{ending}fn b() {{}}{ending}fn  c() {{{ending}}}{ending}"
+    assert spans(ours) == [(3, 4, "core.one")]
+
+    for wished in ("fn a() {}\nfn b() {}\nfn c() {}\n", "fn a() {}\r\nfn b() {}\r\nfn c() {}\r\n"):
+        result = formatted(ours, wished)
+        assert result.text == f"fn  a() {{}}{ending}fn b() {{}}{ending}fn c() {{}}{ending}"
+        assert spans(result) == [(3, 3, "core.one")]
+
+
 def test_nothing_to_wish() -> None:
     ours = edited(BEFORE.encode(), [edit(9, 9, "\nfn c() {}")])
 

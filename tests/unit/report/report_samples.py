@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen.candle.tree import CandleTree
-from codegen.plan.decide import Decision, Scan, State
+from codegen.plan.decide import Scan
+from codegen.plan.decision import Decision, State
 from codegen.plan.model import FileChange, Origin, Region
 from codegen.spec.loaded import LoadedSpecs
 from codegen.spec.model import CandleSpec, PhaseSpec, Specs
-from codegen.syntax.sites import Site
+from codegen.syntax.site import Site
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:

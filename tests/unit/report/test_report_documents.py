@@ -10,7 +10,7 @@ from report_samples import ORIGIN, PATH, PHASES, TEXT, change, decision, scan_of
 
 from codegen import __version__
 from codegen.errors import Location, Problem, UnknownSite
-from codegen.plan.decide import State
+from codegen.plan.decision import State
 from codegen.plan.model import PhaseChanges, Plan, Region
 from codegen.report.annotations import github_annotations
 from codegen.report.diff_document import diff_document, stat_lines

@@ -8,7 +8,7 @@ import pytest
 from report_samples import ORIGIN, change, decision, scan_of, specs
 
 from codegen.errors import ExitCode, InputOutputError
-from codegen.plan.decide import State
+from codegen.plan.decision import State
 from codegen.plan.model import FileChange, PhaseChanges, Plan, Region
 from codegen.report.html import html_report, write_page
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from report_samples import PHASES, decision, scan_of, specs
 
 from codegen.errors import ExitCode, UsageError
-from codegen.plan.decide import State
+from codegen.plan.decision import State
 from codegen.plan.model import Origin
 from codegen.report.authorship import Authorship
 from codegen.report.site_filter import SiteFilter

@@ -9,8 +9,9 @@ import pytest
 from spec_repository import CANDLE, CORE, HEAD, Repository, check_rejected, check_valid
 
 from codegen.errors import ExitCode, InputOutputError
+from codegen.spec.kinds import SiteKind, Verb
 from codegen.spec.loader import load_specs
-from codegen.spec.model import PhaseSpec, SiteKind, Verb
+from codegen.spec.model import PhaseSpec
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from codegen.syntax.verbs import CannotMirror, Style, TextEdit, apply_edits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codegen.syntax.sites import Site
+    from codegen.syntax.site import Site
 
 CALL = "stand_in()"
 """What a stand-in arm calls in these tests."""

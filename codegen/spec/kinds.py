@@ -1,0 +1,66 @@
+"""The words that specs choose from. Plain enums: what only needs a word need not load the models."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class SiteKind(StrEnum):
+    """What a backend site is, syntactically. One row of the table that `candle-rocm scan` prints."""
+
+    ENUM = "enum"
+    MATCH = "match"
+    MATCH_STR = "match-str"
+    IF_LET = "if-let"
+    MATCHES = "matches!"
+    CONDITION = "condition"
+    CFG_MACRO = "cfg!"
+    CALL = "call"
+    FN = "fn"
+    FWD = "fwd"
+    STATIC = "static"
+    USE = "use"
+    MOD = "mod"
+    MACRO_ARG = "macro-arg"
+    MACRO_RULES = "macro-rules"
+    STATEMENT = "statement"
+    CFG_ITEM = "cfg-item"
+    CARGO_FEATURE = "cargo-feature"
+    TEXT = "text"
+    """A token that no construct claims."""
+    FILE = "file"
+    """A whole file that is one backend's own."""
+
+
+class Verb(StrEnum):
+    """How the ROCm form of a site is made."""
+
+    MIRROR = "mirror"
+    """Copy the CUDA text, rename it, insert it after the original."""
+    SWAP = "swap"
+    """A function named for CUDA becomes its Cuda<->Rocm swap; the original learns the ROCm variant first."""
+    FOREIGN = "foreign"
+    """Inside code of another backend: derive the ROCm arm from the Metal arm where the match is exhaustive."""
+    OR_IN = "or-in"
+    """Widen a condition or an or-pattern: `is_cuda()` becomes `is_cuda() || is_rocm()`."""
+    CHAIN = "chain"
+    """Add an `else if` because the consequence itself names CUDA."""
+    OVERRIDE = "override"
+    """CUDA's answer is wrong for ROCm: the template says what stands there instead."""
+    LEAVE = "leave"
+    """Nothing to do, for the reason given."""
+
+
+class Early(StrEnum):
+    """What stands at a site between the phase whose variant makes rustc demand an arm and the site's own phase."""
+
+    MIRROR = "mirror"
+    STAND_IN = "stand-in"
+    """An arm that returns a typed error naming the operation and the phase that brings it."""
+
+
+class Gating(StrEnum):
+    """How generated branches are switched off when the `rocm` feature is."""
+
+    DUMMY = "dummy"
+    CFG = "cfg"

@@ -1,0 +1,103 @@
+"""rustfmt as a function: nothing of the machine decides how the text looks, and every failure says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codegen.errors import ExitCode, InputOutputError, TemplateInvalid, ToolchainMissing
+from codegen.render.rustfmt import format_rust
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UGLY = "fn  a( ){ b( ) }\n"
+PLAIN = "fn a() {\n    b()\n}\n"
+
+
+def fake_rustfmt(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A program named rustfmt, alone on the PATH."""
+    program = folder / "bin" / "rustfmt"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+
+
+def test_several_files_at_once() -> None:
+    texts = {f"{number}.rs": f"fn  a{number}( ) {{}}\n" for number in range(9)}
+
+    assert format_rust(texts) == {f"{number}.rs": f"fn a{number}() {{}}\n" for number in range(9)}
+
+
+def test_nothing_needs_no_rustfmt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    assert format_rust({}) == {}
+
+
+def test_characters_that_are_not_ascii() -> None:
+    assert format_rust({"a.rs": 'const  A : &str = "ü→";\n'}) == {"a.rs": 'const A: &str = "ü→";\n'}
+
+
+def test_configuration_around_the_user_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rustfmt.toml").write_text("tab_spaces = 2\n")
+    monkeypatch.chdir(tmp_path)
+    assert format_rust({"a.rs": UGLY}) == {"a.rs": PLAIN}
+
+    config = tmp_path / "rustfmt.toml"
+    assert format_rust({"a.rs": UGLY}, config=config) == {"a.rs": "fn a() {\n  b()\n}\n"}
+
+
+def test_text_that_is_not_rust() -> None:
+    with pytest.raises(TemplateInvalid) as caught:
+        format_rust({"good.rs": PLAIN, "candle-core/src/bad.rs": "fn a() {}\nfn b( {}\n"})
+
+    assert caught.value.exit_code is ExitCode.SPEC_INVALID
+    message = str(caught.value)
+    assert message.startswith("invalid template: candle-core/src/bad.rs:2:")
+    assert ": rustfmt refuses the generated text: error: " in message
+    assert "  2 | fn b( {}\n" in message
+    assert message.endswith("\n  = help: correct the template")
+
+
+def test_no_rustfmt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(ToolchainMissing) as caught:
+        format_rust({"a.rs": PLAIN})
+
+    assert caught.value.exit_code is ExitCode.TOOLCHAIN_MISSING
+    assert str(caught.value) == (
+        "missing toolchain: rustfmt is not installed\n  = help: install it with `rustup component add rustfmt`"
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "error: 'rustfmt' is not installed for the toolchain 'stable-x86_64-unknown-linux-gnu'.",
+        "error: the 'rustfmt' component which provides the command 'rustfmt' is not applicable",
+    ],
+)
+def test_rustups_stand_in_without_the_component(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, f'echo "{message}" >&2\nexit 1')
+
+    with pytest.raises(ToolchainMissing, match="rustfmt is not installed for this toolchain"):
+        format_rust({"a.rs": PLAIN})
+
+
+def test_a_failure_without_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, "echo 'out of cheese' >&2\nexit 101")
+
+    with pytest.raises(TemplateInvalid, match="rustfmt refuses the generated text: out of cheese"):
+        format_rust({"a.rs": PLAIN})
+
+
+def test_a_program_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, "")
+    (tmp_path / "bin" / "rustfmt").write_bytes(b"#!/nowhere/at/all\n")
+
+    with pytest.raises(InputOutputError, match="cannot run rustfmt: No such file or directory"):
+        format_rust({"a.rs": PLAIN})

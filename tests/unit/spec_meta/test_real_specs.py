@@ -1,0 +1,202 @@
+"""Tests about the specs that ship: every rule, file and template earns its place.
+
+The made-up tree has a site for every rule. What only real Candle can tell is asked of the releases in the cache.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from in_process import REPOSITORY
+from made_up import NEWEST, OLDEST, candle_tree
+
+from codegen.candle.fetch import cached_releases
+from codegen.candle.release import in_range
+from codegen.candle.tree import open_tree
+from codegen.plan.decide import Scan, scan_tree
+from codegen.plan.decision import Decision, State
+from codegen.plan.select import selects
+from codegen.spec.kinds import Gating, Verb
+from codegen.spec.loader import load_specs
+from codegen.spec.usage import unused_templates
+
+if TYPE_CHECKING:
+    from in_process import CommandLine
+
+    from codegen.spec.model import Rule
+
+SPECS = load_specs()
+RULES = tuple(rule for phase in SPECS.phases for rule in phase.rules)
+FALLBACKS = {rule.id for rule in RULES if rule.fallback}
+FILES = tuple(file for phase in SPECS.phases for file in phase.files)
+
+
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scan, ...]:
+    """The made-up tree, as an old and as a new release, in both gatings."""
+    found = []
+    for release in (OLDEST, NEWEST):
+        tree = open_tree(candle_tree(tmp_path_factory.mktemp("candle"), release))
+        found += [scan_tree(tree, SPECS, gating=gating) for gating in Gating]
+    return tuple(found)
+
+
+@pytest.fixture(scope="module")
+def real_scans() -> tuple[Scan, ...]:
+    """Every release that the specs were tried on, the newest in both gatings; skips where they were not fetched."""
+    wanted = [release.version for release in SPECS.candle.releases]
+    missing = sorted(set(wanted) - set(cached_releases()))
+    if missing:
+        pytest.skip(f"rules were not tested on real Candle, which is not in the cache: {', '.join(missing)}")
+    trees = [open_tree(version, offline=True) for version in wanted]
+    return (*(scan_tree(tree, SPECS) for tree in trees), scan_tree(trees[-1], SPECS, gating=Gating.CFG))
+
+
+def decided_by(scans: tuple[Scan, ...]) -> Counter[str]:
+    return Counter(decision.rule for scan in scans for decision in scan.decisions)
+
+
+# --- the specs by themselves -------------------------------------------------------------------------------------
+
+
+def test_lint_passes(candle_rocm: CommandLine) -> None:
+    assert candle_rocm.ok("spec", "lint").stdout.startswith("specs are valid: ")
+
+
+def test_every_template_is_used() -> None:
+    assert unused_templates(SPECS.specs, REPOSITORY / "templates") == ()
+
+
+def test_every_id_is_unique_and_named_for_its_phase_theme() -> None:
+    cargo = [phase.cargo for phase in SPECS.phases]
+    entries = [
+        entry
+        for each in cargo
+        for part in (each.dependencies, each.features, each.targets, each.config)
+        for entry in part
+    ]
+    modules = [module for phase in SPECS.phases for module in phase.modules]
+    ids = [entry.id for entry in (*RULES, *FILES, *entries, *modules)]
+
+    assert [name for name, count in Counter(ids).items() if count > 1] == []
+
+
+def test_every_new_file_has_its_own_path() -> None:
+    for gating in Gating:
+        for release in (OLDEST, NEWEST):
+            paths = [
+                file.path
+                for file in FILES
+                if file.gating in (None, gating) and in_range(release, file.since, file.until)
+            ]
+            assert len(paths) == len(set(paths))
+
+
+def test_every_foreign_entry_and_crate_says_why() -> None:
+    assert all(len(entry.reason) > 10 for entry in SPECS.candle.foreign)
+    assert all(crate.rocm or crate.reason for crate in SPECS.candle.crates)
+
+
+# --- every rule on the made-up tree ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_decides_a_site_of_the_made_up_tree(scans: tuple[Scan, ...], rule: Rule) -> None:
+    assert decided_by(scans)[rule.id] > 0
+
+
+def moved_away(decision: Decision, key: str) -> Decision:
+    """The same decision about a site that differs in what one key of a selector asks for."""
+    site = decision.site
+    changes: dict[str, dict[str, Any]] = {
+        "kind": {"kind": "text"},
+        "path": {"path": "candle-core/elsewhere/other.txt"},
+        "item": {"item": "Elsewhere::other"},
+        "name": {"name": "other"},
+        "enum": {"enums": ("Other",)},
+        "gate": {"gate": 'feature = "other"'},
+        "exhaustive": {"exhaustive": not site.exhaustive},
+        "metal_only": {"metal_only": not site.metal_only},
+    }
+    crate = "candle-other" if key == "crate" else decision.crate
+    return replace(decision, crate=crate, site=replace(site, **changes.get(key, {})))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_key_of_every_rule_keeps_other_sites_out(scans: tuple[Scan, ...], rule: Rule) -> None:
+    """The negative case: a site of the made-up tree that the rule decides, moved away by one key, is not its own."""
+    own = [(scan, decision) for scan in scans for decision in scan.decisions if decision.rule == rule.id]
+    scan, decision = next((scan, decision) for scan, decision in own if not decision.inside)
+    text = scan.sources[decision.site.path].slice(decision.site.start, decision.site.end)
+    assert selects(rule.sites, decision.site, decision.crate, text)
+
+    for key in rule.sites.model_fields_set:
+        other = moved_away(decision, key)
+        assert not selects(rule.sites, other.site, other.crate, "" if key == "text" else text), key
+
+
+def test_rules_for_one_gating_or_release_are_used_there_only(scans: tuple[Scan, ...]) -> None:
+    for scan in scans:
+        for rule in RULES:
+            if not in_range(scan.tree.release, rule.since, rule.until):
+                assert rule.id not in scan.rules
+    dummy, cfg = scans[:2]
+    gated = {rule.id: rule.gating for rule in RULES if rule.gating is not None}
+    assert gated
+    for name, gating in gated.items():
+        assert (name in dummy.rules, name in cfg.rules) == (gating is Gating.DUMMY, gating is Gating.CFG)
+
+
+def test_each_verb_is_used() -> None:
+    assert {rule.verb for rule in RULES} == set(Verb)
+
+
+def test_nothing_that_is_ready_uses_a_verb_that_cannot_be_carried_out(scans: tuple[Scan, ...]) -> None:
+    for scan in scans:
+        for decision in scan.of_state(State.HANDLED):
+            assert decision.verb != Verb.CHAIN, decision.site.id
+
+
+# --- every rule on real Candle -----------------------------------------------------------------------------------
+
+
+@pytest.mark.network
+def test_every_rule_decides_a_site_of_real_candle(real_scans: tuple[Scan, ...]) -> None:
+    used = decided_by(real_scans)
+
+    assert [rule.id for rule in RULES if not rule.fallback and not used[rule.id]] == []
+
+
+@pytest.mark.network
+def test_no_release_that_was_tried_needs_a_fallback(real_scans: tuple[Scan, ...]) -> None:
+    used = decided_by(real_scans)
+
+    assert {name for name in FALLBACKS if used[name]} == set()
+
+
+@pytest.mark.network
+def test_no_site_of_real_candle_is_unknown(real_scans: tuple[Scan, ...]) -> None:
+    for scan in real_scans:
+        assert scan.of_state(State.UNKNOWN) == (), scan.tree.release
+
+
+@pytest.mark.network
+def test_every_range_of_releases_has_an_inside_and_an_outside() -> None:
+    """A range that holds for all releases, or for none of them, is a leftover."""
+    tried = [release.version for release in SPECS.candle.releases]
+    ranges = [(rule.id, rule.since, rule.until) for rule in RULES] + [(f.id, f.since, f.until) for f in FILES]
+
+    for name, since, until in ranges:
+        held = [in_range(version, since, until) for version in tried]
+        assert any(held), name
+        assert (since is None and until is None) or not all(held), name
+
+
+@pytest.mark.network
+def test_every_foreign_entry_names_files_of_real_candle(real_scans: tuple[Scan, ...]) -> None:
+    reasons = {d.reason for scan in real_scans for d in scan.decisions if d.rule == "candle.foreign"}
+
+    assert {entry.reason for entry in SPECS.candle.foreign} == reasons
