@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import candle_rocm
 
 from codegen.spec.loader import load_specs
+from releases.command_line import candle_rocm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +55,17 @@ def test_rustc_lists_the_same_exhaustive_matches(release: str, work: Path) -> No
     assert oracle["agrees"], oracle
     if release in expected:
         assert oracle["rustc"] == expected[release]
+
+
+def test_new_files_are_as_rustfmt_likes_them(release: str, tmp_path: Path) -> None:
+    """The generator formats edited files only: templates, and signatures taken from the release, are clean already."""
+    assert candle_rocm("generate", release, "--out", tmp_path).code == 0
+    files = sorted((tmp_path / "files").rglob("*.rs"))
+    assert len(files) > 10
+
+    for file in files:
+        done = subprocess.run(["rustfmt", "--check", "--edition", "2021"], input=file.read_bytes(), capture_output=True)
+        assert (done.returncode, done.stdout) == (0, b""), file
 
 
 @pytest.mark.parametrize("gating", ["dummy", "cfg"])

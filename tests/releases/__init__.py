@@ -1,0 +1,1 @@
+"""Real Candle releases, patched, built and tested."""
