@@ -45,7 +45,8 @@ def _declaration(parent: str, names: list[str]) -> str:
     if len(names) == 1:
         return f"use {parent}::{names[0]};"
     line = f"use {parent}::{{{', '.join(names)}}};"
-    if len(line) <= MAX_WIDTH:
+    # rustfmt keeps two columns free behind a brace list.
+    if len(line) <= MAX_WIDTH - 2:
         return line
     rows = ["   "]
     for name in names:
