@@ -46,7 +46,7 @@ class AllowedSkips:
         return any(glob == nodeid or fnmatchcase(nodeid, glob) for glob in self.globs)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class SkipGuard:
     """Collects the skips of a run that nobody allowed."""
 

@@ -17,7 +17,7 @@ from codegen.syntax.sites import TOKEN, find_sites
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from codegen.candle.tree import CandleTree, Crate
     from codegen.plan.select import PhasedRule
@@ -74,7 +74,9 @@ def refuse_unknown(scan: Scan) -> None:
     problems = []
     for decision in scan.of_state(State.UNKNOWN):
         site = decision.site
-        where = Location(site.path, site.line, site.column, scan.sources[site.path].line_text(site.start))
+        source = scan.sources.get(site.path)
+        line = site.snippet if source is None else source.line_text(site.start)
+        where = Location(site.path, site.line, site.column, line)
         problems.append(Problem(f"{decision.reason} ({site.kind} in {site.item or 'the file'})", where))
     if problems:
         raise UnknownSite(
@@ -116,6 +118,18 @@ def _whole_file(path: str, size: int, crate: Crate | None, reason: str) -> Decis
     name = path.rsplit("/", 1)[-1]
     site = Site(path, SiteKind.FILE, 0, size, 1, 1, "", name, name)
     return Decision(site, crate.name if crate else "", State.LEFT, "candle.foreign", verb=Verb.LEAVE, reason=reason)
+
+
+def _line_of_feature(lines: Sequence[str], name: str) -> int:
+    """The line of a manifest that begins the feature's entry, 1 where it is spelled in another way."""
+    key = re.compile(rf"\s*\"?{re.escape(name)}\"?\s*=")
+    in_features = False
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("["):
+            in_features = line.strip() == "[features]"
+        elif in_features and key.match(line):
+            return number
+    return 1
 
 
 class _Decider:
@@ -211,30 +225,33 @@ class _Decider:
         return phase
 
     def features(self, crate: Crate, tree: CandleTree) -> list[Decision]:
-        """The Cargo features of a crate that name CUDA: each is a site of its own."""
+        """The Cargo features of a crate that need CUDA: each is a site of its own."""
+        lines = tree.read(crate.manifest).decode(errors="replace").splitlines()
         found = []
-        manifest = tree.read(crate.manifest).decode(errors="replace")
         for name in sorted(crate.features):
-            if name != "cuda" and not any("cuda" in entry for entry in crate.features[name]):
+            library = self._cuda_library(name)
+            if library is None and name != "cuda" and not any("cuda" in entry for entry in crate.features[name]):
                 continue
-            line = next((i for i, text in enumerate(manifest.splitlines(), 1)
-                         if re.match(rf"\s*\"?{re.escape(name)}\"?\s*=", text)), 1)  # fmt: skip
-            snippet = manifest.splitlines()[line - 1].strip() if manifest else ""
-            site = Site(crate.manifest, "cargo-feature", 0, 0, line, 1, "features", name, snippet)
-            found.append(self._feature(site, crate))
+            number = _line_of_feature(lines, name)
+            site = Site(crate.manifest, SiteKind.CARGO_FEATURE, 0, 0, number, 1, "features", name, lines[number - 1])
+            found.append(self._feature(site, crate, library))
         return found
 
-    def _feature(self, site: Site, crate: Crate) -> Decision:
+    def _cuda_library(self, feature: str) -> str | None:
+        """Why the feature has no ROCm namesake, or None if specs/candle.yaml does not list it."""
+        for entry in self.specs.candle.cuda_libraries:
+            if any(glob_matches(glob, feature) for glob in entry.feature):
+                return entry.reason
+        return None
+
+    def _feature(self, site: Site, crate: Crate, library: str | None) -> Decision:
         listed = self._listed(crate.name, crate.path)
         if listed is not None:
             return Decision(site, crate.name, State.LEFT, "candle.crates", verb=Verb.LEAVE, reason=listed)
         for feature, phase in self.feature_rules:
             if feature.mirrors == site.name:
                 return Decision(site, crate.name, State.HANDLED, feature.id, phase, phase, verb=Verb.MIRROR)
-        on_top = "cuda" in crate.features[site.name]
-        reason = (
-            "switches a CUDA-only library on top of the cuda feature"
-            if on_top
-            else "forwards a CUDA-only library of another crate"
-        )
-        return Decision(site, crate.name, State.LEFT, "candle.features", verb=Verb.LEAVE, reason=reason)
+        if library is not None:
+            return Decision(site, crate.name, State.LEFT, "candle.cuda-libraries", verb=Verb.LEAVE, reason=library)
+        reason = "no phase mirrors this feature, and specs/candle.yaml does not list it under cuda_libraries"
+        return Decision(site, crate.name, State.UNKNOWN, reason=reason)

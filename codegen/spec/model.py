@@ -219,12 +219,21 @@ class Foreign(Model):
     reason: Reason
 
 
+class CudaLibrary(Model):
+    """Cargo features that switch a library which only CUDA has."""
+
+    feature: OneOrMore
+    """Globs over the feature's name."""
+    reason: Reason
+
+
 class CandleSpec(Model):
     """`specs/candle.yaml`."""
 
     releases: tuple[Release, ...]
     crates: tuple[Crate, ...]
     enums: tuple[BackendEnum, ...]
+    cuda_libraries: tuple[CudaLibrary, ...] = ()
     foreign: tuple[Foreign, ...]
     protected: tuple[str, ...] = ()
     """Identifiers that contain `cuda` and must never be renamed (another crate's names)."""

@@ -130,18 +130,31 @@ def test_features_are_sites(pristine: Path, scan: Scan, specs: LoadedSpecs) -> N
     assert features["candle-ug"].state is State.LEFT
 
 
-def test_features_on_top_of_cuda_are_left_alone(tmp_path: Path, specs: LoadedSpecs) -> None:
+def test_features_of_cuda_libraries_are_left_alone(tmp_path: Path, specs: LoadedSpecs) -> None:
     root = candle_tree(tmp_path)
-    replace_in(
-        root / "candle-core/Cargo.toml", "metal = []", 'metal = []\ncudnn = ["cuda"]\n"cutile" = ["dep:cudatile"]'
-    )
+    manifest = root / "candle-core/Cargo.toml"
+    replace_in(manifest, "metal = []", 'metal = []\ncudnn = []\n"cutile" = ["dep:cudatile"]')
+    manifest.write_text(manifest.read_text() + "\n[dependencies.x]\ncudnn = 1\n")
 
     scan = scan_tree(open_tree(root), specs)
 
     found = {d.site.name: d for d in scan.decisions if d.site.kind == "cargo-feature" and d.crate == "candle-core"}
-    assert found["cudnn"].reason == "switches a CUDA-only library on top of the cuda feature"
-    assert found["cutile"].reason == "forwards a CUDA-only library of another crate"
+    assert (found["cudnn"].state, found["cudnn"].rule) == (State.LEFT, "candle.cuda-libraries")
+    assert found["cudnn"].reason == "cuDNN is CUDA's; MIOpen is ROCm's counterpart and comes with phase 3"
     assert found["cutile"].site.snippet == '"cutile" = ["dep:cudatile"]'
+    assert manifest.read_text().splitlines()[found["cudnn"].site.line - 1] == "cudnn = []"
+
+
+def test_a_feature_that_needs_cuda_and_is_not_listed_is_unknown(tmp_path: Path, specs: LoadedSpecs) -> None:
+    root = candle_tree(tmp_path)
+    replace_in(root / "candle-nn/Cargo.toml", 'cuda = ["candle/cuda"]', 'cuda = ["candle/cuda"]\nwarp = ["cuda"]')
+
+    with pytest.raises(UnknownSite) as raised:
+        refuse_unknown(scan_tree(open_tree(root), specs))
+
+    message = str(raised.value)
+    assert "does not list it under cuda_libraries (cargo-feature in features)" in message
+    assert ' | warp = ["cuda"]\n' in message
 
 
 def test_the_gating_changes_rules(pristine: Path, specs: LoadedSpecs) -> None:
