@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from codegen.candle.release import in_range
+from codegen.release import in_range
 
 if TYPE_CHECKING:
     from pathlib import Path

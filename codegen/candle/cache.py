@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.candle.release import is_version
 from codegen.errors import InputOutputError
+from codegen.release import is_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

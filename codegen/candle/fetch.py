@@ -20,9 +20,9 @@ from codegen.candle.archive import unpack
 from codegen.candle.cache import FetchCache, default_cache, io_errors
 from codegen.candle.cargo_config import USE_A_CHECKOUT
 from codegen.candle.registry import IndexEntry, Registry, connect, sha256
-from codegen.candle.release import is_version, nearest, newest_first
 from codegen.candle.workspace import restore_layout
 from codegen.errors import InputOutputError, RegistryUnreachable, UnknownRelease, UsageError
+from codegen.release import is_version, nearest, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen.candle import toml_text
-from codegen.candle.release import is_version
 from codegen.errors import InputOutputError, NotACandleTree
+from codegen.release import is_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -38,14 +38,22 @@ def command(
 
     Without --phase, all phases that are ready. `git apply` takes the output.
     """
+    from codegen.plan.analysis import analyse
     from codegen.plan.patch import unified_diff
     from codegen.plan.workspace import open_workspace
-    from codegen.report.planning import chosen_gating, selected_plan
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
-    if not workspace.tried:
-        options.note_untried(workspace)
-    plan = selected_plan(workspace, phases=phases, gating=chosen_gating(workspace, gating))
+    with_applied = sorted({*phases, *workspace.applied}) if phases else ()
+    plan = (
+        analyse(
+            workspace,
+            phases=with_applied,
+            gating=workspace.gating(gating),
+            on_untried=lambda: options.note_untried(workspace),
+        )
+        .only(phases)
+        .plan
+    )
     if as_json:
         from codegen.report.diff_document import diff_document
         from codegen.report.json_document import dumps

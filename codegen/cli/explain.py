@@ -37,7 +37,7 @@ def command(
     from codegen.report.explanation_text import explanation_document, explanation_text
     from codegen.report.findings import findings
     from codegen.report.place import Place
-    from codegen.report.planning import chosen_gating, selected_plan
+    from codegen.report.planning import selected_plan
 
     folder, written = _subject(arguments, candle)
     place = Place.parse(written)
@@ -45,7 +45,7 @@ def command(
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)
-    chosen = chosen_gating(workspace, gating)
+    chosen = workspace.gating(gating)
     scan = scan_tree(tree, specs, gating=chosen)
     if findings(scan, specs) is None:
         plan = plan_tree(tree, specs, gating=chosen, scan=scan)

@@ -34,13 +34,13 @@ def command(
     from codegen.plan.workspace import open_workspace
     from codegen.report.findings import findings
     from codegen.report.html import html_report, write_page
-    from codegen.report.planning import chosen_gating, selected_plan
+    from codegen.report.planning import selected_plan
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)
-    chosen = chosen_gating(workspace, gating)
+    chosen = workspace.gating(gating)
     scan = scan_tree(tree, specs, gating=chosen)
     error = findings(scan, specs)
     plan = selected_plan(workspace, phases=phases, gating=chosen, scan=scan) if error is None else None

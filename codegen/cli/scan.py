@@ -59,7 +59,6 @@ def command(
     from codegen.plan.decide import scan_tree
     from codegen.plan.workspace import open_workspace
     from codegen.report.findings import findings
-    from codegen.report.planning import chosen_gating
     from codegen.report.site_filter import SiteFilter
     from codegen.report.summary import summarise
 
@@ -68,7 +67,7 @@ def command(
     specs = workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)
-    scan = scan_tree(workspace.tree, specs, gating=chosen_gating(workspace, gating))
+    scan = scan_tree(workspace.tree, specs, gating=workspace.gating(gating))
     error = findings(scan, specs)
     compared = _compare(workspace, scan, work) if oracle else None
     chosen = wanted.select(scan.decisions)

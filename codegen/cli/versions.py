@@ -15,7 +15,7 @@ def command(*, as_json: bool) -> None:
     Any other release is tried too when it is asked for: what no rule knows is then reported.
     """
     from codegen.candle.fetch import cached_releases
-    from codegen.candle.release import newest_first
+    from codegen.release import newest_first
 
     tried, cached = known_releases(), cached_releases()
     rows = [

@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from codegen.candle.release import in_range
 from codegen.candle.toml_text import load
 from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, UsageError
 from codegen.plan import cargo, files
@@ -15,6 +14,7 @@ from codegen.plan.decide import Scan, refuse_undecided, scan_tree
 from codegen.plan.edits import plan_edits
 from codegen.plan.model import FileChange, PhaseChanges, Plan
 from codegen.plan.text import EditedText, edited, formatted
+from codegen.release import in_range
 from codegen.render.rustfmt import format_rust
 from codegen.spec.kinds import Gating
 from codegen.syntax.source import Source

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codegen.candle.release import in_range
 from codegen.candle.toml_text import decode
 from codegen.errors import Location, Problem, UnknownSite
 from codegen.plan.decision import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
+from codegen.release import in_range
 from codegen.spec.kinds import Early, Gating, SiteKind, Verb
 from codegen.syntax.site import Site
 from codegen.syntax.sites import TOKEN, find_sites

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codegen.candle.release import in_range
 from codegen.errors import Conflict, Location, Problem, UnknownSite
 from codegen.paths import templates_dir
 from codegen.plan.model import Edit, Origin
+from codegen.release import in_range
 from codegen.render.environment import render
 from codegen.spec.kinds import Gating, Verb
 from codegen.syntax import verbs

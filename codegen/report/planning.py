@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.plan.build import plan_tree
-from codegen.spec.kinds import Gating
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,13 +13,7 @@ if TYPE_CHECKING:
     from codegen.plan.decide import Scan
     from codegen.plan.model import Plan
     from codegen.plan.workspace import Workspace
-
-
-def chosen_gating(workspace: Workspace, named: str | None) -> Gating:
-    """The gating that the user named, else the one that is applied, else the default."""
-    if named is None and workspace.record is not None:
-        named = workspace.record.header.gating
-    return Gating(named) if named is not None else Gating.DUMMY
+    from codegen.spec.kinds import Gating
 
 
 def selected_plan(workspace: Workspace, *, phases: Sequence[int], gating: Gating, scan: Scan | None = None) -> Plan:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from codegen.release import is_version, precedence
 from codegen.spec.document import MappingNode, ScalarNode
 from codegen.spec.wording import did_you_mean, one_of, quoted
 
@@ -221,8 +222,7 @@ def _range(document: Document, entry: MappingNode) -> Iterator[Problem]:
     node = entry.get("since")
     if since is None or until is None or node is None:
         return
-    first, last = precedence(since), precedence(until)
-    if first is not None and last is not None and first > last:
+    if is_version(since) and is_version(until) and precedence(since) > precedence(until):
         yield document.problem(f"since {since} is later than until {until}: no release is in between", node.mark)
 
 
@@ -275,18 +275,3 @@ def _tree_path(document: Document, node: Node | None) -> Iterator[Problem]:
     path = node.value
     if not path or path.startswith("/") or "\\" in path or ".." in path.split("/") or re.match(r"[A-Za-z]:", path):
         yield document.problem(f"{quoted(path)} is not a path inside the Candle tree", node.mark)
-
-
-_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:-([0-9A-Za-z.-]+))?")
-Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
-
-
-def precedence(version: str) -> Precedence | None:
-    """A key that orders versions as semver.org item 11 says; None when the text is no version."""
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return None
-    major, minor, patch, pre = match.groups()
-    identifiers = pre.split(".") if pre else []
-    keys = tuple((not i.isdecimal(), int(i) if i.isdecimal() else 0, i) for i in identifiers)
-    return int(major), int(minor), int(patch), pre is None, keys

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.candle.release import in_range, is_version, nearest, newest_first, precedence
+from codegen.release import in_range, is_version, nearest, newest_first, precedence
 
 ORDER = ["0.9.1", "0.9.2-1", "0.9.2-2", "0.9.2-alpha", "0.9.2-alpha.1", "0.9.2-alpha.2", "0.9.2-alpha.10"]
 ORDER += ["0.9.2-alpha.beta", "0.9.2-beta", "0.9.2", "0.10.0", "0.10.2", "1.0.0-rc.1", "1.0.0"]

@@ -14,11 +14,11 @@ from in_process import REPOSITORY
 from made_up import NEWEST, OLDEST, candle_tree
 
 from codegen.candle.fetch import cached_releases
-from codegen.candle.release import in_range
 from codegen.candle.tree import open_tree
 from codegen.plan.decide import Scan, scan_tree
 from codegen.plan.decision import Decision, State
 from codegen.plan.select import selects
+from codegen.release import in_range
 from codegen.spec.kinds import Gating, Verb
 from codegen.spec.loader import load_specs
 from codegen.spec.usage import unused_templates
