@@ -53,4 +53,4 @@ bench: setup ## Time scan, plan and render of CANDLE, a second run, and --help; 
 	$(BIN)/python -m benchmarks.generator $(CANDLE)
 
 clean: ## Remove the virtual environment and build output.
-	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis generated/*/
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis generated/[0-9]*
