@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from codegen.errors import InputOutputError, ToolchainMissing
-from codegen.verify.diagnostics import TEST_FAILED, TEST_RESULT, Diagnostic, TestTally, read_diagnostic
+from codegen.verify.diagnostics import (
+    TEST_FAILED,
+    TEST_RESULT,
+    TEST_SKIPPED,
+    Diagnostic,
+    TestTally,
+    read_diagnostic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,6 +61,8 @@ class CargoRun:
     seconds: float
     log: Path
     timed_out: bool = False
+    skipped_tests: tuple[str, ...] = ()
+    """`name: reason` of each test that could not run and said so."""
 
     @property
     def ok(self) -> bool:
@@ -73,7 +82,7 @@ class CargoRun:
     @property
     def tally(self) -> TestTally:
         """Sums over the closing lines of all test binaries."""
-        return TestTally.of(self.test_results)
+        return TestTally.of(self.test_results, self.skipped_tests)
 
 
 def cargo_environment(target_dir: Path, **extra: str) -> dict[str, str]:
@@ -202,6 +211,7 @@ class _Transcript:
         self._diagnostics: dict[tuple[object, ...], Diagnostic] = {}
         self._test_results: list[str] = []
         self._failed_tests: list[str] = []
+        self._skipped_tests: list[str] = []
         self._stderr: list[str] = []
         self._complaint: list[str] = []
 
@@ -218,6 +228,8 @@ class _Transcript:
         for line in lines:
             text = line.rstrip("\n")
             self._write(text)
+            if (skipped := TEST_SKIPPED.match(text)) is not None:
+                self._skipped_tests.append(skipped[1])
             if self._complaint or text.startswith("error"):
                 if len(self._complaint) < STDERR_LINES_KEPT:
                     self._complaint.append(text)
@@ -254,6 +266,7 @@ class _Transcript:
             returncode=returncode,
             diagnostics=tuple(self._diagnostics.values()),
             test_results=tuple(self._test_results),
+            skipped_tests=tuple(self._skipped_tests),
             failed_tests=tuple(self._failed_tests),
             complaint="\n".join(self._complaint),
             seconds=seconds,

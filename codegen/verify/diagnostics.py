@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+TEST_SKIPPED = re.compile(r"^SKIPPED: (\w[\w:]*: .+)$")
+"""What a generated test prints, past libtest's capture, when it cannot run."""
 TEST_RESULT = re.compile(
     r"test result: (?P<verdict>ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<ignored>\d+) ignored"
 )
@@ -68,17 +70,26 @@ class TestTally:
     __test__ = False  # a result, not a test class that pytest should collect
 
     passed: int = 0
+    """Without those that returned early because something was absent."""
     failed: int = 0
     ignored: int = 0
+    skipped: tuple[str, ...] = ()
+    """`name: reason` of each generated test that said `SKIPPED`; libtest itself counts them as passed."""
 
     @classmethod
-    def of(cls, closing_lines: Iterable[str]) -> TestTally:
+    def of(cls, closing_lines: Iterable[str], skipped: Iterable[str] = ()) -> TestTally:
         """The sums of libtest's `test result: ...` lines."""
         found = [match for line in closing_lines if (match := TEST_RESULT.search(line))]
-        return cls(*(sum(int(match[key]) for match in found) for key in ("passed", "failed", "ignored")))
+        passed, failed, ignored = (sum(int(match[key]) for match in found) for key in ("passed", "failed", "ignored"))
+        absent = tuple(skipped)
+        return cls(passed - len(absent), failed, ignored, absent)
 
     def __str__(self) -> str:
-        return f"{self.passed} passed, {self.failed} failed, {self.ignored} ignored"
+        text = f"{self.passed} passed, {self.failed} failed, {self.ignored} ignored"
+        if not self.skipped:
+            return text
+        reasons = sorted({line.partition(": ")[2] for line in self.skipped})
+        return f"{text}, {len(self.skipped)} SKIPPED ({'; '.join(reasons)})"
 
 
 def read_diagnostic(message: Mapping[str, Any], *, root: str) -> Diagnostic | None:

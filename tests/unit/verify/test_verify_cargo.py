@@ -73,6 +73,16 @@ def test_json_is_asked_for_before_the_other_arguments(tmp_path: Path, fake: Call
     assert printed == f"clippy --message-format=json -- -W x 1 {tmp_path.resolve()}"
 
 
+def test_tests_that_could_not_run_do_not_count_as_passed(tmp_path: Path, fake: Callable[[str], None]) -> None:
+    ok = "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
+    fake(fake_cargo.printing([ok], ["SKIPPED: a_device: no ROCm device", "SKIPPED no test"]))
+
+    done, _ = run(tmp_path)
+
+    assert done.skipped_tests == ("a_device: no ROCm device",)
+    assert (done.tally.passed, done.tally.skipped) == (3, done.skipped_tests)
+
+
 def test_test_results_are_kept_verbatim(tmp_path: Path, fake: Callable[[str], None]) -> None:
     ok = "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
     bad = "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"

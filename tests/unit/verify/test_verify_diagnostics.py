@@ -87,4 +87,13 @@ def test_the_tally_sums_all_test_binaries() -> None:
     ]
     tally = TestTally.of(lines)
     assert tally == TestTally(15, 2, 1)
+    assert "SKIPPED" not in str(tally)
     assert str(tally) == "15 passed, 2 failed, 1 ignored"
+
+
+def test_skipped_tests_do_not_count_as_passed() -> None:
+    lines = ["test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"]
+    tally = TestTally.of(lines, ["a: no ROCm device", "b: no ROCm device", "c: a device is there"])
+
+    assert (tally.passed, len(tally.skipped)) == (2, 3)
+    assert str(tally) == "2 passed, 0 failed, 0 ignored, 3 SKIPPED (a device is there; no ROCm device)"
