@@ -43,11 +43,10 @@ def command(
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
-    with_applied = sorted({*phases, *workspace.applied}) if phases else ()
     plan = (
         analyse(
             workspace,
-            phases=with_applied,
+            phases=workspace.with_applied(phases),
             gating=workspace.gating(gating),
             on_untried=lambda: options.note_untried(workspace),
         )

@@ -109,13 +109,11 @@ def _planned(candle: str, *, phase: int | None, gating: str | None, offline: boo
     """The tree's folder, and the plan of all phases that are applied or up to `phase`, in the applied gating."""
     from codegen.plan.build import plan_tree
     from codegen.plan.workspace import open_workspace
-    from codegen.spec.kinds import Gating
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
-    applied = workspace.record.header.gating if workspace.record is not None else Gating.DUMMY
     ready = [each.phase for each in workspace.specs.phases if each.applied]
     wanted = [number for number in ready if phase is None or number <= phase or number in workspace.applied]
-    return workspace.root, plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=Gating(gating or applied))
+    return workspace.root, plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=workspace.gating(gating))
 
 
 def _default_work() -> Path:

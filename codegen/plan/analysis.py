@@ -26,8 +26,7 @@ class Analysis:
 
     def only(self, phases: Collection[int]) -> Analysis:
         """The analysis with the changes of these phases only, on top of the others; all when `phases` is empty."""
-        chosen = tuple(phase for phase in self.plan.phases if not phases or phase.phase in phases)
-        return replace(self, plan=replace(self.plan, phases=chosen))
+        return replace(self, plan=self.plan.only(phases))
 
 
 def analyse(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,10 @@ class Plan:
     release: str
     gating: str
     phases: tuple[PhaseChanges, ...]
+
+    def only(self, phases: Collection[int]) -> Plan:
+        """The changes of these phases only, on top of the others; all when `phases` is empty."""
+        return replace(self, phases=tuple(phase for phase in self.phases if not phases or phase.phase in phases))
 
     @property
     def changes(self) -> tuple[FileChange, ...]:

@@ -15,7 +15,7 @@ from codegen.plan.transaction import recover
 from codegen.spec.kinds import Gating
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from codegen.plan.record import Record
     from codegen.spec.loaded import LoadedSpecs
@@ -41,6 +41,10 @@ class Workspace:
     def applied(self) -> tuple[int, ...]:
         """Numbers of the applied phases, ascending."""
         return tuple(phase.phase for phase in self.record.phases) if self.record is not None else ()
+
+    def with_applied(self, phases: Collection[int]) -> tuple[int, ...]:
+        """The phases to plan when `phases` are asked for on top of what is applied; empty, for all, when none are."""
+        return tuple(sorted({*phases, *self.applied})) if phases else ()
 
     @property
     def tried(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.plan.build import plan_tree
@@ -21,8 +20,5 @@ def selected_plan(workspace: Workspace, *, phases: Sequence[int], gating: Gating
 
     Raises what `plan_tree` raises.
     """
-    wanted = sorted({*phases, *workspace.applied}) if phases else None
-    plan = plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, scan=scan)
-    if not phases:
-        return plan
-    return replace(plan, phases=tuple(phase for phase in plan.phases if phase.phase in phases))
+    wanted = workspace.with_applied(phases)
+    return plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, scan=scan).only(phases)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from made_up import tree_hash
 
 from codegen.spec.loader import load_specs
 from releases.command_line import candle_rocm
@@ -18,19 +18,6 @@ pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 STEPS = ("check-off", "check-on", "clippy-off", "clippy-on", "all-targets-on", "cuda", "cuda-and-rocm")
 STEPS_OF_CFG = ("check-off", "check-on", "clippy-off", "clippy-on")
-
-
-def tree_hash(root: Path) -> str:
-    """SHA-256 over every path, mode and byte below `root`, except what cargo makes."""
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        if path.is_file():
-            digest.update(f"{name}\0{path.stat().st_mode:o}\0".encode())
-            digest.update(path.read_bytes())
-        else:
-            digest.update(f"{name}/\0".encode())
-    return digest.hexdigest()
 
 
 def test_scan_knows_every_site(release: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import fake_cargo
 import pytest
@@ -14,6 +15,7 @@ from fake_cargo import message, relayed, span
 from codegen.cli import doctor, verify
 from codegen.errors import ToolchainMissing, VerificationFailed
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
+from codegen.plan.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +95,7 @@ def test_a_tree_with_more_phases_applied_is_planned_with_them(tmp_path: Path, mo
         record=SimpleNamespace(header=SimpleNamespace(gating="cfg")),
         specs=SimpleNamespace(phases=phases),
     )
+    workspace.gating = partial(Workspace.gating, cast("Workspace", workspace))
 
     def plan(_tree: object, _specs: object, *, phases: list[int], gating: str) -> Plan:
         asked.append(phases)
