@@ -1,0 +1,1 @@
+"""Runs the kernels through HIP's C API: on an AMD GPU if one answers, else on the emulated device."""

@@ -1,0 +1,84 @@
+"""The kernel families on one device: compiled when first used, launched by symbol."""
+
+from __future__ import annotations
+
+import struct
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from codegen.device.hip import Device, Launch, Module, compile_source
+from codegen.kernels.loader import LoadedFamily, load_families
+from codegen.kernels.render import Sources, render_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_GRID = 1 << 20
+"""Blocks of a grid-stride launch; HIP takes fewer than 2^32 threads in a dimension."""
+
+
+class Kernels:
+    """Every family's kernels, on one device."""
+
+    def __init__(self, device: Device, sources: Sources | None = None) -> None:
+        self.device = device
+        self._given = sources
+        self._modules: dict[str, Module] = {}
+
+    @cached_property
+    def families(self) -> dict[str, LoadedFamily]:
+        """The specs, by family."""
+        return {loaded.name: loaded for loaded in load_families()}
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The rendered sources."""
+        return self._given or render_sources(self.families.values())
+
+    def numbers(self, family: str) -> dict[str, int]:
+        """The launch geometry of a family."""
+        return dict(self.families[family].family.launch)
+
+    def launch(self, family: str, launches: Iterable[Launch]) -> None:
+        """Enqueues launches of a family's kernels, in order."""
+        for launch in launches:
+            self._module(family).launch(launch)
+
+    def _module(self, family: str) -> Module:
+        if family not in self._modules:
+            headers = {header.path: header.text for header in self.sources.headers}
+            source = self.sources.family(family)
+            options = ["-O3", "-std=c++17", f"--offload-arch={self.device.architecture}"]
+            code = compile_source(self.device.libraries, source.path, source.text, headers, options)
+            self._modules[family] = self.device.module(code)
+        return self._modules[family]
+
+
+def grid_for(items: int, block: int) -> tuple[int, int, int]:
+    """Enough blocks for one thread per item, at least one and at most MAX_GRID: kernels stride over the rest."""
+    return (min(max(-(-items // block), 1), MAX_GRID), 1, 1)
+
+
+def pointer(address: int) -> bytes:
+    """An address, or any 64-bit unsigned number, as a kernel argument."""
+    return struct.pack("<Q", address)
+
+
+def u32(value: int) -> bytes:
+    """A 32-bit unsigned number as a kernel argument."""
+    return struct.pack("<I", value)
+
+
+def i64(value: int) -> bytes:
+    """A 64-bit signed number as a kernel argument."""
+    return struct.pack("<q", value)
+
+
+def f32(value: float) -> bytes:
+    """An f32 as a kernel argument."""
+    return struct.pack("<f", value)
+
+
+def f64(value: float) -> bytes:
+    """An f64 as a kernel argument."""
+    return struct.pack("<d", value)

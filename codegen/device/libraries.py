@@ -1,0 +1,69 @@
+"""Finds libamdhip64 and libhiprtc: of an AMD GPU, or the emulated device's."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from codegen.errors import ToolchainMissing
+from codegen.paths import repository_root
+
+FOLDER_VARIABLE = "CANDLE_ROCM_HIP"
+"""Environment variable: a folder with libamdhip64.so and libhiprtc.so to use instead of what is found."""
+
+EMULATOR = "build/emulator/release"
+"""Where `make emulator` puts the emulated device's libraries, below the repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """Both libraries, loaded."""
+
+    hip: ctypes.CDLL
+    hiprtc: ctypes.CDLL
+    target: str
+    """`amd` or `emulator`: what results obtained with them may be called."""
+    folder: str
+    """Where they were found; empty for the loader's own search."""
+
+
+def find_libraries() -> Libraries:
+    """The libraries of `$CANDLE_ROCM_HIP`, else of an AMD GPU that answers, else of the emulated device.
+
+    Raises ToolchainMissing if there is neither.
+    """
+    if named := os.environ.get(FOLDER_VARIABLE):
+        return _load(named)
+    if (real := _real()) is not None:
+        return real
+    emulator = repository_root() / EMULATOR
+    if not (emulator / "libamdhip64.so").exists():
+        raise ToolchainMissing(
+            "no AMD GPU answers, and the emulated device is not built", remedy="build it with `make emulator`"
+        )
+    return _load(str(emulator))
+
+
+def _real() -> Libraries | None:
+    """ROCm's libraries if the system has them and they see a device."""
+    for folder in ("", str(Path(os.environ.get("ROCM_PATH", "/opt/rocm")) / "lib")):
+        try:
+            libraries = _load(folder)
+        except (OSError, ToolchainMissing):
+            continue
+        count = ctypes.c_int(0)
+        if libraries.hip.hipGetDeviceCount(ctypes.byref(count)) == 0 and count.value > 0:
+            return libraries
+    return None
+
+
+def _load(folder: str) -> Libraries:
+    if folder and not Path(folder).is_dir():
+        raise ToolchainMissing(f"{folder} is not a folder", remedy=f"correct {FOLDER_VARIABLE}, or unset it")
+    prefix = f"{folder}/" if folder else ""
+    hip = ctypes.CDLL(f"{prefix}libamdhip64.so", mode=ctypes.RTLD_GLOBAL)
+    hiprtc = ctypes.CDLL(f"{prefix}libhiprtc.so", mode=ctypes.RTLD_GLOBAL)
+    emulated = hasattr(hip, "candle_rocm_emulator_last_report")
+    return Libraries(hip, hiprtc, "emulator" if emulated else "amd", folder)

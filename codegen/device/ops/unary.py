@@ -1,0 +1,16 @@
+"""Elementwise functions of one tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codegen.device.ops.elementwise import elementwise
+
+if TYPE_CHECKING:
+    from codegen.device.kernels import Kernels
+    from codegen.device.tensor import Tensor
+
+
+def unary(kernels: Kernels, op: str, x: Tensor) -> Tensor:
+    """`op` of every element; the result is contiguous and of the same type."""
+    return elementwise(kernels, "unary", f"{op}_{x.dtype}", [x], x.dtype)

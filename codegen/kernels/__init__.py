@@ -1,0 +1,1 @@
+"""Kernel specs (`specs/kernels/*.yaml`) to HIP sources and code objects."""

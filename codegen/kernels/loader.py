@@ -1,0 +1,79 @@
+"""Reads all kernel specs; every finding has its file, line and column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.errors import Problem, SpecInvalid
+from codegen.kernels.model import Family, Kernel, kernels_of
+from codegen.paths import specs_dir
+from codegen.spec.document import Document, Mark, read_document
+from codegen.spec.validation import validate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOLDER = "kernels"
+"""Below `specs/`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFamily:
+    """A family, the file it came from and its kernels."""
+
+    family: Family
+    file: str
+    """Relative to the repository: `specs/kernels/unary.yaml`."""
+    text: str
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def name(self) -> str:
+        """The family's name: of its spec, its template and its source."""
+        return self.family.family
+
+
+def load_families(root: Path | None = None) -> tuple[LoadedFamily, ...]:
+    """All families below `root` (the repository's `specs/`), by name.
+
+    Raises SpecInvalid with everything that is wrong in any of the files.
+    """
+    folder = (root or specs_dir()) / FOLDER
+    loaded, problems = [], []
+    for path in sorted(folder.glob("*.yaml")):
+        document = read_document(f"specs/{FOLDER}/{path.name}", path.read_bytes())
+        family, findings = validate(document, Family)
+        problems += [*document.problems, *findings]
+        if family is None:
+            continue
+        if family.family != path.stem:
+            problems.append(
+                document.problem(f"family '{family.family}' belongs in {family.family}.yaml", _top(document))
+            )
+        loaded.append(LoadedFamily(family, document.file, document.text, kernels_of(family, _lines(document))))
+    problems += _same_symbols(loaded)
+    if problems:
+        raise SpecInvalid(problems, remedy="codegen/kernels/model.py says what the keys mean.")
+    return tuple(loaded)
+
+
+def _top(document: Document) -> Mark:
+    entry = document.mapping.entry("family")
+    return entry.mark if entry else document.mapping.mark
+
+
+def _lines(document: Document) -> dict[str, int]:
+    """The line of each op, by its name."""
+    return {op.text("name") or "": op.mark.line for op in document.mapping.mappings("ops")}
+
+
+def _same_symbols(families: list[LoadedFamily]) -> list[Problem]:
+    owners: dict[str, LoadedFamily] = {}
+    problems = []
+    for loaded in families:
+        for kernel in loaded.kernels:
+            owner = owners.setdefault(kernel.symbol, loaded)
+            if owner is not loaded:
+                problems.append(Problem(f"{loaded.file}:{kernel.line}: {owner.file} makes {kernel.symbol} too"))
+    return problems

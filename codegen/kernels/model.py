@@ -1,0 +1,166 @@
+"""What a kernel spec may say: one family of ops that share a template, a file and a way to launch.
+
+A family renders `templates/hip/<family>.hip.j2` into `<family>.hip`. Each op is instantiated for every combination of
+its types and every variant; the symbol is `<op>_<type>..._<variant>` (an empty variant adds nothing).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from codegen.kernels.dtypes import DType, Kind, expand
+from codegen.spec.model import Model, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
+
+
+def _names(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    expand(names)
+    return names
+
+
+Types = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_known), Field(min_length=1)]
+
+
+class Variant(Model):
+    """One way in which a family's ops are instantiated: a memory layout, a row length, a head size."""
+
+    name: Annotated[str, Field(pattern=r"^([a-z0-9]+(_[a-z0-9]+)*)?$")]
+    """Ends the symbol; empty for the family's plain form."""
+    about: str
+    constants: dict[Name, int] = Field(default_factory=dict)
+    """Compile-time numbers of the variant, by name."""
+
+
+class Hole(Model):
+    """Types for which the op is not made although the CPU backend has it, and why."""
+
+    types: Types
+    reason: Reason
+
+
+class Contract(Model):
+    """What a result may differ by from Candle's CPU backend."""
+
+    ulps: Annotated[int, Field(ge=0)]
+    """Units in the last place of the result's type; 0 is bit-exact (any NaN equals any NaN)."""
+    note: str = ""
+    """What the number leaves open: NaN, overflow, order of summation."""
+
+
+class Budget(Model):
+    """The most that a kernel of the family may use, on any architecture; spills are never allowed."""
+
+    vgprs: Annotated[int, Field(ge=1, le=512)]
+    """Vector registers per lane, accumulation registers included."""
+    lds: Annotated[int, Field(ge=0, le=65536)]
+    """Bytes of statically allocated LDS per block."""
+
+
+class Op(Model):
+    """One operation of a family."""
+
+    name: Name
+    about: str
+    types: dict[Name, Types]
+    """Role (`dtype`, `src`, `ids`) to the types it takes; the kernels are their product."""
+    expressions: dict[str, str] = Field(default_factory=dict)
+    """C++ text by kind of type (`float`, `integer`, `any`), for families whose ops differ in an expression."""
+    variants: tuple[str, ...] | None = None
+    """The family's variants that the op has; all of them if not given."""
+    cpu: Types
+    """Types for which Candle's CPU backend has the op."""
+    holes: tuple[Hole, ...] = ()
+    contract: Contract | None = None
+    """If it differs from the family's."""
+
+    def expression(self, element: DType) -> str:
+        """The op's C++ text for an element type. Raises KeyError if it has none."""
+        return self.expressions.get("any") or self.expressions[element.kind.value]
+
+    @model_validator(mode="after")
+    def _complete(self) -> Op:
+        if self.expressions and "any" not in self.expressions:
+            first = next(iter(self.types.values()))
+            for element in expand(first):
+                if element.kind is not Kind.BITS and element.kind.value not in self.expressions:
+                    raise ValueError(f"{self.name} takes {element} but has no expression for {element.kind.value}")
+        return self
+
+
+class Family(Model):
+    """A file `specs/kernels/<family>.yaml`."""
+
+    family: Name
+    about: str
+    source: str
+    """Where Candle defines what these ops compute."""
+    launch: dict[Name, int]
+    """Launch geometry and tile sizes: numbers that host and kernels share."""
+    variants: tuple[Variant, ...] = (Variant(name="", about="The only form."),)
+    budget: Budget
+    contract: Contract
+    ops: Annotated[tuple[Op, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Family:
+        names = [op.name for op in self.ops]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"op {twice[0]} is listed twice")
+        variants = {variant.name for variant in self.variants}
+        for op in self.ops:
+            if strange := set(op.variants or ()) - variants:
+                raise ValueError(f"{op.name} has no variant '{min(strange)}': this family has {sorted(variants)}")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One `extern "C"` function of a family's source."""
+
+    symbol: str
+    op: Op
+    types: Mapping[str, DType]
+    """Role to element type."""
+    variant: Variant
+    line: int
+    """Of the op in its spec, counting from 1."""
+
+    @property
+    def type(self) -> DType:
+        """The type of the op's first role."""
+        return next(iter(self.types.values()))
+
+    @property
+    def expression(self) -> str:
+        """The op's C++ text for `type`."""
+        return self.op.expression(self.type)
+
+    def constant(self, name: str) -> int:
+        """A compile-time number of the variant."""
+        return self.variant.constants[name]
+
+
+def kernels_of(family: Family, lines: Mapping[str, int]) -> tuple[Kernel, ...]:
+    """Every kernel of a family, in the spec's order; `lines` has the line of each op."""
+    made = []
+    for op in family.ops:
+        of_op = [v for v in family.variants if op.variants is None or v.name in op.variants]
+        for types in itertools.product(*(expand(names) for names in op.types.values())):
+            roles = dict(zip(op.types, types, strict=True))
+            for variant in of_op:
+                parts = (op.name, *(t.name for t in types), variant.name)
+                symbol = "_".join(part for part in parts if part)
+                made.append(Kernel(symbol, op, roles, variant, lines[op.name]))
+    return tuple(made)

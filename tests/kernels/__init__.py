@@ -1,0 +1,1 @@
+"""Kernels against references, on an AMD GPU or the emulated device."""
