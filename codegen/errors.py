@@ -195,3 +195,9 @@ class VerificationFailed(CandleRocmError):
 
     exit_code = ExitCode.VERIFICATION_FAILED
     title = "verification failed"
+
+
+class KernelRejected(VerificationFailed):
+    """A HIP compiler refuses a kernel, or a kernel needs more of the hardware than its spec allows."""
+
+    title = "kernel rejected"

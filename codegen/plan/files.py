@@ -10,7 +10,7 @@ from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
 from codegen.render.backend import FileContext, Header, backend_context
 from codegen.render.environment import render
-from codegen.render.hip_api import HIP_API
+from codegen.spec.hip_api import HIP_API
 from codegen.syntax.rename import rename
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, UnknownSite
 from codegen.render.function_head import function_head
-from codegen.render.hip_api import HIP_API, HipApi, parse_hip_api
+from codegen.render.hip_api import HipCalls
 from codegen.render.imports import use_declarations
+from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.syntax.signatures import Method, Trait, parse_imports, parse_inherent, parse_trait
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class BackendContext:
 
     storage: BackendImpl
     device: BackendImpl
-    hip: HipApi
+    hip: HipCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class FileContext:
     header: Header
     storage: BackendImpl
     device: BackendImpl
-    hip: HipApi
+    hip: HipCalls
     ops_phase: int = OPS_PHASE
     """The phase that brings what is not written."""
 
@@ -139,7 +140,7 @@ def backend_context(read: Callable[[str], bytes], hip_api: bytes) -> BackendCont
     return BackendContext(
         storage=_implementation(read, "BackendStorage", "CudaStorage"),
         device=_implementation(read, "BackendDevice", "CudaDevice"),
-        hip=parse_hip_api(hip_api, file=HIP_API),
+        hip=HipCalls.of(parse_hip_api(hip_api, file=HIP_API).api),
     )
 
 

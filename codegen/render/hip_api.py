@@ -1,89 +1,70 @@
-"""`specs/hip_api.yaml`: the functions of ROCm's C libraries that the generated code calls."""
+"""The HIP functions that the generated code calls today, as Rust spells them."""
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pydantic import AfterValidator, Field
-
-from codegen.errors import SpecInvalid
 from codegen.render.function_head import function_head
 from codegen.render.imports import use_declarations
-from codegen.spec.document import read_document
-from codegen.spec.model import Model
-from codegen.spec.validation import validate
+from codegen.spec.c_types import rust_return, rust_type
+from codegen.spec.hip_api import CURRENT_RELEASE
 
-HIP_API = "specs/hip_api.yaml"
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codegen.spec.hip_api import HipApi, HipFunction
+
 BINDINGS = "rocm_rs::hip::bindings"
 
-
-def _in_order(functions: tuple[HipFunction, ...]) -> tuple[HipFunction, ...]:
-    names = [function.name for function in functions]
-    for before, after in pairwise(names):
-        if before == after:
-            raise ValueError(f"function {after} is listed twice")
-        if before > after:
-            raise ValueError(f"functions are listed in alphabetical order: {after} stands after {before}")
-    return functions
+WRITTEN_PHASES = frozenset({0, 1})
+"""Phases whose templates call HIP; what only later ones call needs no stand-in yet."""
 
 
-class HipType(Model):
-    """A type, as the C header and as Rust spell it."""
+@dataclass(frozen=True, slots=True)
+class ForeignFunction:
+    """A C function as Rust declares it."""
 
-    c: str
-    rust: str
+    name: str
+    params: Mapping[str, str]
+    """Rust type by name, in order."""
+    returns: str | None
+    """Rust type; None for `void`."""
 
-
-class HipParam(HipType):
-    """A parameter."""
-
-    name: Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
-
-
-class HipFunction(Model):
-    """A function of one of the libraries."""
-
-    name: Annotated[str, Field(pattern="^(hip|rocblas_|miopen|rocrand_)[A-Za-z0-9_]+$")]
-    library: str
-    """As given to the linker: `amdhip64`."""
-    phases: Annotated[tuple[int, ...], Field(min_length=1)]
-    """Phases whose generated code calls it."""
-    params: tuple[HipParam, ...]
-    returns: HipType = HipType(c="hipError_t", rust="hipError_t")
+    @classmethod
+    def of(cls, api: HipApi, function: HipFunction) -> ForeignFunction:
+        """The function of the table in Rust."""
+        params = {name: rust_type(c) for name, c in function.params.items()}
+        return cls(function.name, params, rust_return(api.returns(function) or "void"))
 
     def head(self, *named: str) -> str:
         """The head of a Rust definition, in which all parameters but those `named` are anonymous."""
-        params = [f"{p.name if p.name in named else '_'}: {p.rust}" for p in self.params]
-        return function_head(f'unsafe extern "C" fn {self.name}', params, returns=self.returns.rust)
+        params = [f"{name if name in named else '_'}: {rust}" for name, rust in self.params.items()]
+        return function_head(f'unsafe extern "C" fn {self.name}', params, returns=self.returns)
 
     @property
-    def rust_types(self) -> frozenset[str]:
+    def type_names(self) -> frozenset[str]:
         """Names of the Rust types in the signature, primitive ones excluded."""
-        texts = [self.returns.rust, *(p.rust for p in self.params)]
-        names = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
+        names = {name for text in (self.returns or "", *self.params.values()) for name in re.findall(r"\w+", text)}
         return frozenset(name for name in names if name.startswith(("hip", "c_")))
 
 
-class HipApi(Model):
-    """The whole table."""
+@dataclass(frozen=True, slots=True)
+class HipCalls:
+    """What the stand-ins of a build without ROCm are rendered from."""
 
-    functions: Annotated[tuple[HipFunction, ...], AfterValidator(_in_order)]
+    functions: tuple[ForeignFunction, ...]
+
+    @classmethod
+    def of(cls, api: HipApi) -> HipCalls:
+        """The functions that the templates written so far call, in the form of the current ROCm release."""
+        called = (f for f in api.functions if WRITTEN_PHASES & set(f.phases) and f.holds_in(CURRENT_RELEASE))
+        return cls(tuple(ForeignFunction.of(api, function) for function in called))
 
     @property
     def uses(self) -> tuple[str, ...]:
         """`use` declarations for the types of all signatures, the bindings' module and `CStr`."""
-        names = {name for function in self.functions for name in function.rust_types}
+        names = {name for function in self.functions for name in function.type_names}
         paths = {f"std::ffi::{n}" if n.startswith("c_") else f"{BINDINGS}::{n}" for n in names}
         return use_declarations(paths | {f"{BINDINGS}::self", "std::ffi::CStr"})
-
-
-def parse_hip_api(content: bytes, *, file: str = HIP_API) -> HipApi:
-    """The table in `content`. Raises SpecInvalid with every finding and its position."""
-    document = read_document(file, content)
-    api, problems = validate(document, HipApi)
-    findings = (*document.problems, *problems)
-    if findings or api is None:
-        raise SpecInvalid(findings, remedy="The head of specs/hip_api.yaml says what the keys mean.")
-    return api

@@ -9,7 +9,8 @@ import pytest
 from codegen.paths import repository_root
 from codegen.render.backend import OPS_PHASE, Header
 from codegen.render.environment import render, undeclared
-from codegen.render.hip_api import HIP_API, parse_hip_api
+from codegen.render.hip_api import HipCalls
+from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.spec.loader import load_specs
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ OF_A_TREE = frozenset({"device", "storage"})
 def independent_files() -> dict[str, str]:
     """Path below generated/ and text of every new file whose template needs nothing of a Candle tree."""
     specs, root = load_specs(), repository_root()
-    hip = parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API)
+    hip = HipCalls.of(parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API).api)
     made = {}
     for phase in specs.phases:
         for file in phase.files:

@@ -1,0 +1,221 @@
+"""Rendered HIP sources to code objects, one per family and architecture, below `build/kernels/`.
+
+src/             the sources and headers as compiled; the compiler runs here, so its messages name relative paths
+<arch>/          <family>.hsaco, and <family>.key: a hash of everything that decides its content
+pch/             <arch>.pch: HIP's own headers precompiled. Reading them takes clang longer than most families do.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from codegen.errors import InputOutputError, KernelRejected, Problem
+from codegen.kernels.diagnostics import Diagnostic, read_diagnostics
+from codegen.paths import repository_root
+from codegen.rocm.toolchain import HOW_TO_GET_ONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from codegen.kernels.render import Source, Sources
+    from codegen.rocm.toolchain import Toolchain
+
+OPTIONS = ("-O3", "-std=c++17", "-Wall", "-Wextra", "-Werror")
+"""What every compiler of kernels is told, whichever ROCm it is from."""
+_REPRODUCIBLE = ("-fdebug-compilation-dir=.", "-fuse-cuid=none", "-fno-color-diagnostics")
+_HIP = "hip/hip_runtime.h"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeObject:
+    """Machine code of one family's kernels for one architecture: an AMDGPU ELF file."""
+
+    family: str
+    architecture: str
+    path: Path
+    seconds: float
+    """What compiling took; 0 if it was there already."""
+
+
+def default_folder() -> Path:
+    """`build/kernels` of the repository."""
+    return repository_root() / "build" / "kernels"
+
+
+def compile_kernels(
+    sources: Sources,
+    architectures: Sequence[str],
+    toolchain: Toolchain,
+    folder: Path | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[CodeObject], None] = lambda _: None,
+) -> tuple[CodeObject, ...]:
+    """Code objects of every family for every architecture, in that order; only what changed is compiled.
+
+    `jobs` compilers run at a time, by default one per processor. `progress` hears of each code object from any thread.
+
+    Raises:
+        KernelRejected: the compiler refuses sources; every error is listed once, at the spec's line that made it.
+        InputOutputError: the compiler could not be started, or the folder cannot be written.
+    """
+    build = _Build(toolchain, (folder or default_folder()).resolve(), sources)
+    try:
+        build.write_sources()
+        with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+            headers = {
+                architecture: pool.submit(build.precompile, architecture)
+                for architecture in architectures
+                if build.worth_precompiling(architecture)
+            }
+            pending = [
+                pool.submit(build.compile, source, architecture, headers.get(architecture), progress)
+                for source in sources.families
+                for architecture in architectures
+            ]
+        results = [future.result() for future in pending]
+    except OSError as cause:
+        raise InputOutputError(
+            f"compiling kernels: {cause.filename or build.folder}: {cause.strerror or cause}",
+            remedy=f"make room on the disk and the folder writable; if it is the compiler that is not there, "
+            f"{HOW_TO_GET_ONE}",
+        ) from cause
+    rejected = [result for result in results if isinstance(result, _Rejected)]
+    if rejected:
+        raise KernelRejected(_problems(rejected), remedy="correct the spec, or the template that the file names")
+    return tuple(result for result in results if isinstance(result, CodeObject))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejected:
+    architecture: str
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def _problems(rejected: Iterable[_Rejected]) -> list[Problem]:
+    """Each error once, with the architectures it is seen on."""
+    seen: dict[tuple[str, object], tuple[Diagnostic, list[str]]] = {}
+    for result in rejected:
+        for diagnostic in result.diagnostics:
+            _, where = seen.setdefault((diagnostic.text, diagnostic.location), (diagnostic, []))
+            if result.architecture not in where:
+                where.append(result.architecture)
+    return [diagnostic.problem(where) for diagnostic, where in seen.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """One run's sources, compiler and folder."""
+
+    toolchain: Toolchain
+    folder: Path
+    sources: Sources
+
+    def write_sources(self) -> None:
+        """Write the sources that changed: a precompiled header and an editor's index go by a file's time."""
+        for source in self.sources.all:
+            path = self.folder / "src" / source.path
+            with suppress(FileNotFoundError):
+                if path.read_text(encoding="utf-8") == source.text:
+                    continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source.text, encoding="utf-8")
+
+    def worth_precompiling(self, architecture: str) -> bool:
+        """Whether several families will be compiled: making the precompiled header costs as much as it saves on one."""
+        missing = [source for source in self.sources.families if not self._is_current(source, architecture)]
+        return self.toolchain.precompiles_headers and len(missing) > 1
+
+    def precompile(self, architecture: str) -> Path | None:
+        """HIP's headers as clang reads them for the architecture, or None if it would not."""
+        target = self.folder / "pch" / f"{architecture}.pch"
+        key = self._key(architecture, {_HIP: ""})
+        if _is_marked(target, key):
+            return target
+        empty = target.with_suffix(".hip")
+        empty.parent.mkdir(parents=True, exist_ok=True)
+        empty.write_text(f"#include <{_HIP}>\n", encoding="utf-8")
+        made = _scratch(target)
+        command = [*self._command(architecture), "-fsyntax-only", "-Xclang", "-emit-pch", "-Xclang", "-o", "-Xclang"]
+        done = self._run([*command, str(made), str(empty)])
+        if done.returncode != 0:
+            return None  # the families say what is wrong with the headers, if it is more than this
+        _install(made, target, key)
+        return target
+
+    def compile(
+        self,
+        source: Source,
+        architecture: str,
+        header: Future[Path | None] | None,
+        progress: Callable[[CodeObject], None],
+    ) -> CodeObject | _Rejected:
+        """The code object of one family for one architecture, or the compiler's complaints."""
+        target, family = self._target(source, architecture), Path(source.path).stem
+        if self._is_current(source, architecture):
+            code = CodeObject(family, architecture, target, 0.0)
+            progress(code)
+            return code
+        target.parent.mkdir(parents=True, exist_ok=True)
+        precompiled = header.result() if header else None
+        with_header = ["-Xclang", "-include-pch", "-Xclang", str(precompiled)] if precompiled else []
+        made = _scratch(target)
+        started = monotonic()
+        done = self._run([*self._command(architecture), *with_header, source.path, "-o", str(made)])
+        if done.returncode != 0:
+            made.unlink(missing_ok=True)
+            return _Rejected(architecture, read_diagnostics(done.stdout + done.stderr, source))
+        _install(made, target, self._source_key(source, architecture))
+        code = CodeObject(family, architecture, target, monotonic() - started)
+        progress(code)
+        return code
+
+    def _command(self, architecture: str) -> list[str]:
+        return [*self.toolchain.command(architecture), *OPTIONS, *_REPRODUCIBLE, "-I."]
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=self.folder / "src", capture_output=True, text=True, errors="replace", check=False
+        )
+
+    def _target(self, source: Source, architecture: str) -> Path:
+        return self.folder / architecture / f"{Path(source.path).stem}.hsaco"
+
+    def _is_current(self, source: Source, architecture: str) -> bool:
+        return _is_marked(self._target(source, architecture), self._source_key(source, architecture))
+
+    def _source_key(self, source: Source, architecture: str) -> str:
+        return self._key(architecture, {each.path: each.text for each in (*self.sources.headers, source)})
+
+    def _key(self, architecture: str, texts: Mapping[str, str]) -> str:
+        """A hash of the compiler, the command and the texts."""
+        parts = [self.toolchain.identity, *self._command(architecture)]
+        parts += [part for path, text in sorted(texts.items()) for part in (path, text)]
+        return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _scratch(target: Path) -> Path:
+    return target.with_name(f".{os.getpid()}-{target.name}")
+
+
+def _is_marked(target: Path, key: str) -> bool:
+    with suppress(OSError):
+        return target.with_suffix(".key").read_text(encoding="ascii") == key and target.exists()
+    return False
+
+
+def _install(made: Path, target: Path, key: str) -> None:
+    """Put a finished file in its place; broken off anywhere, the key is missing and the file is made again."""
+    mark = target.with_suffix(".key")
+    mark.unlink(missing_ok=True)
+    made.replace(target)
+    mark.write_text(key, encoding="ascii")

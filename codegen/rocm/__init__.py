@@ -1,0 +1,1 @@
+"""Where ROCm's compiler, headers and libraries come from: an installation, or Debian's packages below build/."""

@@ -1,0 +1,125 @@
+"""Which of Debian's packages make up the ROCm versions that candle-rocm is checked against.
+
+Debian stable has HIP 5.7, unstable 6.4 and experimental 7.2 (https://packages.debian.org/libamdhip64-dev). AMD's own
+packages are not used: their server is not among the sources of every machine, Debian's mirrors are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codegen.errors import UsageError
+
+
+class Part(StrEnum):
+    """A part of ROCm that is fetched on its own."""
+
+    COMPILER = "compiler"
+    """clang, lld, device libraries, HIP headers, and libhiprtc with what it loads."""
+    HEADERS = "headers"
+    """HIP, hipRTC, rocBLAS, rocRAND and MIOpen headers, for checks of the API table."""
+    LIBRARIES = "libraries"
+    """libamdhip64, libhiprtc, librocrand, libMIOpen as packages, not unpacked: only their symbols are read."""
+    BLAS = "blas"
+    """librocblas, likewise; apart because it is as large as everything else together."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSet:
+    """Packages to fetch."""
+
+    alone: tuple[str, ...] = ()
+    """Just these. What they depend on is not needed for our use, and may be gigabytes."""
+    with_dependencies: tuple[str, ...] = ()
+    unpack: bool = True
+    """Unpack them into one folder, or leave them as .deb files."""
+
+
+@dataclass(frozen=True, slots=True)
+class RocmRelease:
+    """A ROCm version as Debian has it."""
+
+    version: str
+    """Major and minor, `7.2`."""
+    suites: tuple[str, ...]
+    """Debian suites to take packages from. ROCm's come from that one whose HIP has the version."""
+    llvm: int
+    """Major version of the clang that this HIP is built for."""
+    parts: dict[Part, PackageSet]
+
+
+ANCHOR = "libamdhip64-dev"
+"""The package whose version says which ROCm a suite has."""
+
+
+def _compiler(llvm: int, clang_library: str, gcc: int) -> PackageSet:
+    return PackageSet(
+        # clang's own package wants binutils and the Objective-C runtime; device code needs neither.
+        alone=(f"clang-{llvm}", f"libstdc++-{gcc}-dev", f"libgcc-{gcc}-dev", "libc6-dev", "linux-libc-dev"),
+        with_dependencies=(
+            ANCHOR,
+            clang_library,
+            f"libclang-common-{llvm}-dev",
+            f"lld-{llvm}",
+            f"rocm-device-libs-{llvm}",
+            "libtcmalloc-minimal4t64",
+        ),
+    )
+
+
+def _headers(*more: str) -> PackageSet:
+    return PackageSet(alone=(ANCHOR, "librocblas-dev", "librocrand-dev", *more))
+
+
+def _packed(*packages: str) -> PackageSet:
+    return PackageSet(alone=packages, unpack=False)
+
+
+RELEASES = (
+    RocmRelease(
+        "5.7",
+        suites=("trixie",),
+        llvm=17,
+        parts={
+            Part.COMPILER: _compiler(17, "libclang-cpp17t64", gcc=14),
+            Part.HEADERS: _headers(),  # this suite has no MIOpen
+            Part.LIBRARIES: _packed("libamdhip64-5", "librocrand1"),  # hipRTC is inside libamdhip64
+            Part.BLAS: _packed("librocblas0"),
+        },
+    ),
+    RocmRelease(
+        "6.4",
+        suites=("sid",),
+        llvm=21,
+        parts={
+            Part.COMPILER: _compiler(21, "libclang-cpp21", gcc=16),
+            Part.HEADERS: _headers("libmiopen-dev"),
+            Part.LIBRARIES: _packed("libamdhip64-6", "libhiprtc6", "librocrand1", "libmiopen1"),
+            Part.BLAS: _packed("librocblas4"),
+        },
+    ),
+    RocmRelease(
+        "7.2",
+        suites=("sid", "experimental"),
+        llvm=22,
+        parts={
+            Part.COMPILER: _compiler(22, "libclang-cpp22", gcc=16),
+            Part.HEADERS: _headers("libmiopen-dev"),
+            Part.LIBRARIES: _packed("libamdhip64-7", "libhiprtc7", "librocrand1", "libmiopen1"),
+            Part.BLAS: _packed("librocblas5"),
+        },
+    ),
+)
+
+NEWEST = RELEASES[-1]
+"""The one that kernels are compiled with where the machine has no ROCm."""
+
+
+def rocm_release(version: str) -> RocmRelease:
+    """The release with that version. Raises `UsageError` naming the known ones."""
+    for release in RELEASES:
+        if release.version == version:
+            return release
+    known = ", ".join(release.version for release in RELEASES)
+    raise UsageError(f"no packages are known for ROCm {version}", remedy=f"choose one of {known}")

@@ -1,0 +1,87 @@
+"""Every kernel source through ROCm's own compilers: clang for all architectures, hipRTC as users compile them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from rocm_toolchain import real_toolchain
+
+from codegen.errors import KernelRejected
+from codegen.kernels.architectures import ARCHITECTURES
+from codegen.kernels.code_object import read_kernels
+from codegen.kernels.compile import compile_kernels
+from codegen.kernels.loader import LoadedFamily, load_families
+from codegen.kernels.render import Sources, render_sources
+from codegen.kernels.resources import check_resources, read_resources
+from codegen.rocm.hiprtc import HipRtcRequest, compile_with_hiprtc
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WAVES = {"gfx1100": 32, "gfx90a": 64}
+"""An architecture of each wave size."""
+
+
+@cache
+def families() -> tuple[LoadedFamily, ...]:
+    return load_families()
+
+
+@cache
+def sources() -> Sources:
+    return render_sources(families())
+
+
+def symbols(loaded: LoadedFamily) -> set[str]:
+    return {kernel.symbol for kernel in loaded.kernels}
+
+
+def test_all_architectures_without_spills_and_within_budgets() -> None:
+    """Into build/kernels, where what `make code-objects` has compiled is found again."""
+    names = [each.name for each in ARCHITECTURES]
+    assert len(names) == 13
+
+    objects = compile_kernels(sources(), names, real_toolchain())
+    found = read_resources(objects)
+
+    check_resources(found, families())
+    assert len(found) == 13 * sum(len(loaded.kernels) for loaded in families())
+
+
+@pytest.mark.parametrize("architecture", WAVES)
+def test_hiprtc_compiles_every_family(architecture: str, tmp_path: Path) -> None:
+    headers = {header.path: header.text for header in sources().headers}
+    requests = [
+        HipRtcRequest(
+            source.path, source.text, architecture, tmp_path / f"{source.path}.hsaco", headers, ("-O3", "-std=c++17")
+        )
+        for source in sources().families
+    ]
+
+    results = compile_with_hiprtc(requests, real_toolchain())
+
+    for loaded, result in zip(families(), results, strict=True):
+        assert result.ok, result.log
+        kernels = read_kernels(result.request.code)
+        assert {kernel.symbol for kernel in kernels} == symbols(loaded)
+        assert {kernel.wave_size for kernel in kernels} == {WAVES[architecture]}
+    print(f"hipRTC, {architecture}: {sum(result.seconds for result in results):.0f} s")
+
+
+def test_a_broken_expression_names_the_line_of_its_spec(tmp_path: Path) -> None:
+    loaded = next(loaded for loaded in families() if loaded.name == "unary")
+    op = next(op for op in loaded.family.ops if op.name == "relu")
+    broken_op = op.model_copy(update={"expressions": {"any": "no_such_function(x)"}})
+    ops = tuple(broken_op if each is op else each for each in loaded.family.ops)
+    kernels = tuple(replace(k, op=broken_op) for k in loaded.kernels if k.op is op)
+    broken = replace(loaded, family=loaded.family.model_copy(update={"ops": ops}), kernels=kernels)
+
+    with pytest.raises(KernelRejected) as caught:
+        compile_kernels(render_sources([broken]), ["gfx1100"], real_toolchain(), tmp_path)
+
+    line = 1 + loaded.text[: loaded.text.index("name: relu")].count("\n")
+    assert f"specs/kernels/unary.yaml:{line}" in str(caught.value)
+    assert "no_such_function" in str(caught.value)

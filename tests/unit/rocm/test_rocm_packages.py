@@ -1,0 +1,40 @@
+"""The table of Debian's ROCm packages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from codegen.errors import UsageError
+from codegen.rocm.packages import NEWEST, RELEASES, Part, RocmRelease, rocm_release
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
+def test_each_release_has_every_part(release: RocmRelease) -> None:
+    assert set(release.parts) == set(Part)
+    for packages in release.parts.values():
+        names = packages.alone + packages.with_dependencies
+        assert names
+        assert len(set(names)) == len(names)
+        assert all(re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", name) for name in names)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
+def test_the_compiler_packages_are_of_one_llvm(release: RocmRelease) -> None:
+    packages = release.parts[Part.COMPILER]
+    llvm = {name for name in packages.alone + packages.with_dependencies if re.match("(lib)?(clang|lld|rocm)", name)}
+    assert llvm
+    assert all(re.search(rf"-?{release.llvm}(t64|-dev)?$", name) for name in llvm)
+
+
+def test_versions_ascend_and_are_found_by_name() -> None:
+    versions = [release.version for release in RELEASES]
+    assert versions == sorted(versions)
+    assert rocm_release(versions[-1]) is NEWEST
+
+
+def test_an_unknown_version_lists_the_known() -> None:
+    with pytest.raises(UsageError) as raised:
+        rocm_release("4.0")
+    assert all(release.version in raised.value.remedy for release in RELEASES)
