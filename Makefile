@@ -10,10 +10,11 @@ export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
 export CARGO_PROFILE_DEV_DEBUG ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate test unit releases lint format regen bench clean
+.PHONY: help setup generate test unit kernels emulator rocm-toolchain code-objects kernel-tests mutations releases \
+	lint format regen bench clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## Make the virtual environment with everything in it.
 
@@ -27,27 +28,49 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 	$(BIN)/candle-rocm scan $(CANDLE)
 	$(BIN)/candle-rocm verify $(CANDLE) --only check-off --only check-on
 
-test: setup unit releases ## Run every test: the tool's own, then the patched Candle releases with cargo.
+test: setup rocm-toolchain unit kernel-tests mutations code-objects releases ## Run every test: tool, kernels, patched Candle releases.
 
 unit: setup ## Run the tool's own tests (seconds).
 	$(BIN)/pytest -n auto tests/unit tests/golden
 
+kernels: setup ## Render the HIP kernels from their specs (generated/kernels, docs/kernels.md).
+	$(BIN)/candle-rocm kernels render
+
+emulator: ## Build the emulated HIP device.
+	cargo build --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
+
+rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian's packages (below build/, no root).
+	$(BIN)/python -m codegen.rocm
+
+code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectures; check specs/hip_api.yaml.
+	$(BIN)/candle-rocm kernels build
+	$(BIN)/pytest tests/rocm
+
+kernel-tests: setup emulator ## Test the kernels and the emulated device.
+	cargo test --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
+	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/kernels
+
+mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each.
+	$(BIN)/pytest -n auto tests/mutations
+
 releases: setup ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" narrows them).
 	$(BIN)/pytest tests/releases
 
-lint: setup ## ruff, mypy --strict, import-linter and the specs.
+lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of the emulator.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/candle-rocm spec lint
+	cargo fmt --check --manifest-path emulator/Cargo.toml
+	cargo clippy --quiet --release --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
 
 format: setup ## Format the Python sources.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 regen: setup ## Write again what is generated and committed (goldens, generated/).
-	$(BIN)/pytest -q tests/golden --update-goldens
+	$(BIN)/pytest -q tests/golden tests/rocm --update-goldens
 
 bench: setup ## Time scan, plan and render of CANDLE, a second run, and --help; memory peak.
 	$(BIN)/python -m benchmarks.generator $(CANDLE)

@@ -27,6 +27,7 @@ COMMANDS = {
     "status": "What is applied to a tree.",
     "revert": "Take phases back, to the last byte.",
     "verify": "cargo check, clippy and tests of the patched tree.",
+    "kernels": "The HIP kernels: list, render, compile, and what they use of a GPU.",
     "doctor": "What this machine has and lacks.",
     "versions": "Candle releases that were tried.",
     "explain": "Why a line of Candle is, or is not, touched.",

@@ -20,9 +20,10 @@ MAX_GRID = 1 << 20
 class Kernels:
     """Every family's kernels, on one device."""
 
-    def __init__(self, device: Device, sources: Sources | None = None) -> None:
+    def __init__(self, device: Device, instead: Sources | None = None) -> None:
+        """`instead` are sources to use in place of the rendered ones, for the families that it has."""
         self.device = device
-        self._given = sources
+        self._instead = instead
         self._modules: dict[str, Module] = {}
 
     @cached_property
@@ -33,7 +34,7 @@ class Kernels:
     @cached_property
     def sources(self) -> Sources:
         """The rendered sources."""
-        return self._given or render_sources(self.families.values())
+        return render_sources(self.families.values())
 
     def numbers(self, family: str) -> dict[str, int]:
         """The launch geometry of a family."""
@@ -46,8 +47,9 @@ class Kernels:
 
     def _module(self, family: str) -> Module:
         if family not in self._modules:
-            headers = {header.path: header.text for header in self.sources.headers}
-            source = self.sources.family(family)
+            sources = self._instead if self._instead and self._instead.has(family) else self.sources
+            headers = {header.path: header.text for header in sources.headers}
+            source = sources.family(family)
             options = ["-O3", "-std=c++17", f"--offload-arch={self.device.architecture}"]
             code = compile_source(self.device.libraries, source.path, source.text, headers, options)
             self._modules[family] = self.device.module(code)

@@ -98,6 +98,11 @@ class Tensor:
             strides.append(stride if size == own else 0)
         return self._viewed(shape, tuple(strides), self.view.offset)
 
+    def reshaped(self, *shape: int) -> Tensor:
+        """The elements of a contiguous view in another shape."""
+        assert self.view.is_contiguous
+        return self._viewed(shape, View.contiguous(shape).strides, self.view.offset)
+
     def _viewed(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Tensor:
         return replace(self, view=View(shape, strides, offset))
 

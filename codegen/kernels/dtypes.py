@@ -49,6 +49,9 @@ DTYPES = (
 WIDTHS = (DType("b8", 1, Kind.BITS), DType("b16", 2, Kind.BITS), DType("b32", 4, Kind.BITS), DType("b64", 8, Kind.BITS))
 """Elements of which only the bits count, by their number of bits: one kernel for all element types of a width."""
 
+WIDEST = DType("b128", 16, Kind.BITS)
+"""What a lane reads or writes at once at most: several elements that lie together (codegen/kernels/widths.py)."""
+
 GROUPS = {
     "all": tuple(t.name for t in DTYPES),
     "integer": tuple(t.name for t in DTYPES if t.kind is Kind.INTEGER),
@@ -56,10 +59,12 @@ GROUPS = {
     "wide-float": ("bf16", "f16", "f32", "f64"),
     "index": ("u8", "u32", "i64"),
     "bits": tuple(t.name for t in WIDTHS),
+    "packed-bits": tuple(t.name for t in (*WIDTHS, WIDEST)),
 }
-"""Names that stand for several types in a spec; `wide-float` is every float but f8e4m3."""
+"""Names that stand for several types in a spec; `wide-float` is every float but f8e4m3; `packed-bits` is for
+kernels whose host may take several elements as one."""
 
-_BY_NAME = {t.name: t for t in (*DTYPES, *WIDTHS)}
+_BY_NAME = {t.name: t for t in (*DTYPES, *WIDTHS, WIDEST)}
 
 
 def dtype(name: str) -> DType:

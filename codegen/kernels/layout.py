@@ -17,7 +17,10 @@ MAX_RANK = 8
 """Dimensions that a layout can have after merging."""
 
 MAX_COUNT = (1 << 31) - 1
-"""Elements of one launch over strided views: indices are below 2^31, where multiplying replaces division exactly."""
+"""Elements that a launch's indices can count: below 2^31, multiplying replaces division exactly."""
+
+MAX_LAUNCH = 1 << 30
+"""Elements of one launch where the host cuts: a power of two, so that what follows a cut is aligned as before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,10 @@ class Divisor:
     def divide(self, number: int) -> int:
         """What the kernel computes for `number // size`."""
         return ((number * self.magic >> 32) + number) >> self.shift
+
+    def pack(self) -> bytes:
+        """The bytes of `candle::Divisor`."""
+        return struct.pack("<III", self.size, self.magic, self.shift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +99,22 @@ class Layout:
         """Number of elements."""
         return View(self.shape, self.shape).count
 
+    @property
+    def flat(self) -> int:
+        """Bit k is set if view k is contiguous: its elements lie in the order in which they are counted."""
+        outward = [View(self.shape[::-1], strides[::-1]) for strides in self.strides]
+        return sum(view.is_contiguous << k for k, view in enumerate(outward))
+
     def pack(self) -> bytes:
         """The bytes of `candle::Layout<OPERANDS>`. Raises ValueError for more than MAX_RANK dimensions."""
         if len(self.shape) > MAX_RANK:
             raise ValueError(f"{len(self.shape)} dimensions are left after merging; kernels take {MAX_RANK}")
         divisors = [Divisor.of(size) for size in self.shape] if self.count else []
-        data = struct.pack("<II", len(divisors), self.count)
+        data = struct.pack("<III", len(divisors), self.count, self.flat)
         for divisor in divisors:
-            data += struct.pack("<III", divisor.size, divisor.magic, divisor.shift)
+            data += divisor.pack()
         data += bytes(12 * (MAX_RANK - len(divisors)))
+        data += bytes(-len(data) % 8)
         for strides in self.strides:
             data += struct.pack(f"<{len(divisors)}q", *strides[: len(divisors)]) + bytes(8 * (MAX_RANK - len(divisors)))
         return data
@@ -128,7 +142,7 @@ def merged(views: Sequence[View]) -> Layout:
     return Layout(tuple(shape), tuple(tuple(s) for s in strides), tuple(view.offset for view in views))
 
 
-def launches(layout: Layout, limit: int = MAX_COUNT) -> Iterator[tuple[int, Layout]]:
+def launches(layout: Layout, limit: int = MAX_LAUNCH) -> Iterator[tuple[int, Layout]]:
     """The layout cut along its outermost dimensions into layouts of at most `limit` elements.
 
     Yields the number of the first element in row-major order with each: where its results go.

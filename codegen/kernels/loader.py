@@ -12,6 +12,7 @@ from codegen.spec.document import Document, Mark, read_document
 from codegen.spec.validation import validate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 FOLDER = "kernels"
@@ -27,6 +28,8 @@ class LoadedFamily:
     """Relative to the repository: `specs/kernels/unary.yaml`."""
     text: str
     kernels: tuple[Kernel, ...]
+    lines: Mapping[str, int]
+    """Of each op in the file, counting from 1."""
 
     @property
     def name(self) -> str:
@@ -51,7 +54,8 @@ def load_families(root: Path | None = None) -> tuple[LoadedFamily, ...]:
             problems.append(
                 document.problem(f"family '{family.family}' belongs in {family.family}.yaml", _top(document))
             )
-        loaded.append(LoadedFamily(family, document.file, document.text, kernels_of(family, _lines(document))))
+        lines = _lines(document)
+        loaded.append(LoadedFamily(family, document.file, document.text, kernels_of(family, lines), lines))
     problems += _same_symbols(loaded)
     if problems:
         raise SpecInvalid(problems, remedy="codegen/kernels/model.py says what the keys mean.")

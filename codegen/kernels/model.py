@@ -30,7 +30,8 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-Types = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_known), Field(min_length=1)]
+AnyTypes = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_known)]
+Types = Annotated[AnyTypes, Field(min_length=1)]
 
 
 class Variant(Model):
@@ -75,26 +76,33 @@ class Op(Model):
     about: str
     types: dict[Name, Types]
     """Role (`dtype`, `src`, `ids`) to the types it takes; the kernels are their product."""
+    distinct: bool = False
+    """Whether combinations of equal types are left out of the product."""
     expressions: dict[str, str] = Field(default_factory=dict)
-    """C++ text by kind of type (`float`, `integer`, `any`), for families whose ops differ in an expression."""
+    """C++ text by type or kind of type (`f8e4m3`, `float`, `any`), for families whose ops differ in an expression."""
+    parameters: tuple[Name, ...] = ()
+    """Numbers that each launch gives to the expression, in the type that values are computed in."""
     variants: tuple[str, ...] | None = None
     """The family's variants that the op has; all of them if not given."""
-    cpu: Types
-    """Types for which Candle's CPU backend has the op."""
+    cpu: AnyTypes
+    """Types for which Candle's CPU backend has the op; none for an op that only GPUs have."""
     holes: tuple[Hole, ...] = ()
     contract: Contract | None = None
     """If it differs from the family's."""
 
-    def expression(self, element: DType) -> str:
-        """The op's C++ text for an element type. Raises KeyError if it has none."""
-        return self.expressions.get("any") or self.expressions[element.kind.value]
+    def case(self, element: DType) -> str:
+        """Which of the expressions is an element type's: its own, its kind's or any's. Raises KeyError without one."""
+        for case in (element.name, element.kind.value, "any"):
+            if case in self.expressions:
+                return case
+        raise KeyError(element.name)
 
     @model_validator(mode="after")
     def _complete(self) -> Op:
         if self.expressions and "any" not in self.expressions:
             first = next(iter(self.types.values()))
             for element in expand(first):
-                if element.kind is not Kind.BITS and element.kind.value not in self.expressions:
+                if element.kind is not Kind.BITS and not {element.name, element.kind.value} & self.expressions.keys():
                     raise ValueError(f"{self.name} takes {element} but has no expression for {element.kind.value}")
         return self
 
@@ -143,9 +151,14 @@ class Kernel:
         return next(iter(self.types.values()))
 
     @property
+    def case(self) -> str:
+        """Which of the op's expressions is `type`'s."""
+        return self.op.case(self.type)
+
+    @property
     def expression(self) -> str:
         """The op's C++ text for `type`."""
-        return self.op.expression(self.type)
+        return self.op.expressions[self.case]
 
     def constant(self, name: str) -> int:
         """A compile-time number of the variant."""
@@ -158,6 +171,8 @@ def kernels_of(family: Family, lines: Mapping[str, int]) -> tuple[Kernel, ...]:
     for op in family.ops:
         of_op = [v for v in family.variants if op.variants is None or v.name in op.variants]
         for types in itertools.product(*(expand(names) for names in op.types.values())):
+            if op.distinct and len(set(types)) < len(types):
+                continue
             roles = dict(zip(op.types, types, strict=True))
             for variant in of_op:
                 parts = (op.name, *(t.name for t in types), variant.name)

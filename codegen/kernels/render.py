@@ -67,6 +67,10 @@ class Sources:
         """Headers, then families."""
         return (*self.headers, *self.families)
 
+    def has(self, name: str) -> bool:
+        """Whether the source of a family is among them."""
+        return any(source.path == f"{name}.hip" for source in self.families)
+
     def family(self, name: str) -> Source:
         """The source of a family. Raises KeyError."""
         for source in self.families:
@@ -104,7 +108,7 @@ def _family(loaded: LoadedFamily, root: Path) -> str:
         "launch": loaded.family.launch,
         "ops": loaded.family.ops,
         "kernels": loaded.kernels,
-        "line_of": {kernel.op.name: kernel.line for kernel in loaded.kernels},
+        "line_of": loaded.lines,
     }
     return render(template, context, root=root)
 
@@ -115,6 +119,6 @@ def _source(path: str, text: str, spec: str | None) -> Source:
     for line in text.splitlines(keepends=True):
         if mark := _MARK.fullmatch(line):
             marks.append((len(kept) + 1, int(mark[1])))
-        else:
+        elif line != "\n" or kept[-1:] != ["\n"]:  # a mark between two empty lines leaves one
             kept.append(line)
     return Source(path, "".join(kept), spec, tuple(marks))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codegen.candle.cache import default_cache
 from codegen.errors import ForeignBackend, InputOutputError
 from codegen.paths import repository_root, templates_dir
 from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
 from codegen.render.backend import FileContext, Header, backend_context
 from codegen.render.environment import render
-from codegen.spec.hip_api import HIP_API
+from codegen.spec.hip_api import HIP_API, load_hip_api
 from codegen.syntax.rename import rename
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 def backend_of(tree: CandleTree) -> BackendContext:
     """What the templates of new files are rendered from: the tree's own traits, and the table of HIP functions.
 
-    Raises `InputOutputError` when the table cannot be read, and as `backend_context`.
+    Raises `InputOutputError` when the table cannot be read, `SpecInvalid` when it is wrong, and as
+    `backend_context`.
     """
     try:
         table = (repository_root() / HIP_API).read_bytes()
@@ -34,7 +36,7 @@ def backend_of(tree: CandleTree) -> BackendContext:
         raise InputOutputError(
             f"cannot read {HIP_API}: {error.strerror}", remedy="take it again from candle-rocm's repository"
         ) from error
-    return backend_context(tree.read, table)
+    return backend_context(tree.read, load_hip_api(table, cache=default_cache() / "specs"))
 
 
 def new_files(

@@ -15,11 +15,12 @@ from codegen.errors import Problem, UnknownSite
 from codegen.render.function_head import function_head
 from codegen.render.hip_api import HipCalls
 from codegen.render.imports import use_declarations
-from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.syntax.signatures import Method, Trait, parse_imports, parse_inherent, parse_trait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from codegen.spec.hip_api import HipApi
 
 BACKEND = "candle-core/src/backend.rs"
 DUMMY_CUDA = "candle-core/src/dummy_cuda_backend.rs"
@@ -131,16 +132,15 @@ class FileContext:
         return cls(header, backend.storage, backend.device, backend.hip)
 
 
-def backend_context(read: Callable[[str], bytes], hip_api: bytes) -> BackendContext:
-    """The context for a Candle tree; `read` gives the pristine bytes of a path in it, `hip_api` is specs/hip_api.yaml.
+def backend_context(read: Callable[[str], bytes], hip_api: HipApi) -> BackendContext:
+    """The context for a Candle tree; `read` gives the pristine bytes of a path in it.
 
-    Raises UnknownSite (file and line of the method) when a trait or the dummy backend asks for what no template has,
-    and SpecInvalid when the HIP table is wrong.
+    Raises UnknownSite (file and line of the method) when a trait or the dummy backend asks for what no template has.
     """
     return BackendContext(
         storage=_implementation(read, "BackendStorage", "CudaStorage"),
         device=_implementation(read, "BackendDevice", "CudaDevice"),
-        hip=HipCalls.of(parse_hip_api(hip_api, file=HIP_API).api),
+        hip=HipCalls.of(hip_api),
     )
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from codegen.render.clang_format import format_hip
 from codegen.render.environment import render
-from codegen.spec.c_types import opaque_structs, type_names
+from codegen.spec.c_types import opaque_structs
 from codegen.spec.hip_api import CURRENT_RELEASE, names_used
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codegen.spec.hip_api import EnumValue, HipApi, HipFunction, HipStruct, Library
+    from codegen.spec.hip_api import EnumValue, HipApi, HipFunction, HipStruct, Library, TypeName
+
+E = TypeVar("E", "HipStruct", "TypeName")
 
 FOLDER = "emulator/include"
 TEMPLATE = "emulator/api.h.j2"
@@ -100,8 +102,8 @@ def _header(api: HipApi, library: Library) -> ApiHeader:
         includes=_includes(api, library),
         handles=tuple(sorted(set().union(*(opaque_structs(t.c) for t in types)))),
         enums=tuple(ConstantGroup(enum.name, _constants(enum.values, "{}")) for enum in enums),
-        types=tuple(declaration(t.c, t.name) for t in types),
-        structs=tuple(_struct(struct) for struct in _dependencies_first(structs)),
+        types=tuple(declaration(t.c, t.name) for t in _dependencies_first(api, types)),
+        structs=tuple(_struct(struct) for struct in _dependencies_first(api, structs)),
         constants=tuple(ConstantGroup(g.about, _constants(g.values, f"(({g.c}){{}})")) for g in groups),
         functions=tuple(_function(api, function) for function in api.functions_of(library, release)),
     )
@@ -127,12 +129,9 @@ def _constants(values: Mapping[str, EnumValue], expression: str) -> tuple[Consta
     return tuple(Constant(name, expression.format(value)) for name, value in there)
 
 
-def _dependencies_first(structs: list[HipStruct]) -> list[HipStruct]:
-    by_name = {struct.name: struct for struct in structs if struct.name not in _WRITTEN_BY_HAND}
-    used = {
-        name: {other for field in struct.fields for other in type_names(field.c) if other in by_name}
-        for name, struct in by_name.items()
-    }
+def _dependencies_first(api: HipApi, entries: list[E]) -> list[E]:
+    by_name = {entry.name: entry for entry in entries if entry.name not in _WRITTEN_BY_HAND}
+    used = {name: names_used(api, entry) & by_name.keys() for name, entry in by_name.items()}
     return [by_name[name] for name in TopologicalSorter(used).static_order()]
 
 

@@ -1,4 +1,4 @@
-"""The validated specs as JSON in a cache folder, so that an unchanged spec is not parsed again."""
+"""Validated specs as JSON in a cache folder, so that an unchanged spec is not parsed again."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from codegen.spec.loaded import LoadedSpecs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from codegen.spec.hip_api import HipApi
+
 FILE_NAME = "specs.json"
 """One file: the newest specs replace the ones before."""
+
+HIP_API_FILE_NAME = "hip_api.json"
+"""Likewise for the table of HIP functions."""
 
 
 def fingerprint(sources: Iterable[tuple[str, bytes]], templates: Iterable[str]) -> str:
@@ -35,9 +40,7 @@ def fingerprint(sources: Iterable[tuple[str, bytes]], templates: Iterable[str]) 
 def recall(folder: Path, key: str) -> LoadedSpecs | None:
     """The specs stored under this key; None if there are none, or the file is damaged."""
     try:
-        stored_key, lines, specs = (folder / FILE_NAME).read_bytes().split(b"\n", 2)
-        if stored_key != key.encode():
-            return None
+        lines, specs = _stored(folder / FILE_NAME, key).split(b"\n", 1)
         index = json.loads(lines)
         if not isinstance(index, dict):
             return None
@@ -50,17 +53,43 @@ def recall(folder: Path, key: str) -> LoadedSpecs | None:
 
 def remember(folder: Path, key: str, loaded: LoadedSpecs) -> None:
     """Stores the specs under this key. A folder that cannot be written to costs time only, so it is no error."""
+    index = json.dumps(dict(loaded.lines), sort_keys=True)
+    _store(folder / FILE_NAME, key, f"{index}\n{loaded.specs.model_dump_json()}\n")
+
+
+def recall_hip_api(folder: Path, key: str) -> HipApi | None:
+    """The table of HIP functions stored under this key; None if there is none, or the file is damaged."""
+    from codegen.spec.hip_api import HipApi
+
+    try:
+        return HipApi.model_validate_json(_stored(folder / HIP_API_FILE_NAME, key))
+    except (OSError, ValueError):
+        return None
+
+
+def remember_hip_api(folder: Path, key: str, api: HipApi) -> None:
+    """Stores the table under this key, if the folder can be written to."""
+    _store(folder / HIP_API_FILE_NAME, key, api.model_dump_json())
+
+
+def _stored(path: Path, key: str) -> bytes:
+    """What a file keeps under this key. Raises OSError, and ValueError if it keeps something else."""
+    stored_key, content = path.read_bytes().split(b"\n", 1)
+    if stored_key != key.encode():
+        raise ValueError(f"{path} keeps something else")
+    return content
+
+
+def _store(path: Path, key: str, content: str) -> None:
     import tempfile
 
-    index = json.dumps(dict(loaded.lines), sort_keys=True)
-    content = f"{key}\n{index}\n{loaded.specs.model_dump_json()}\n"
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=FILE_NAME, dir=folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(content)
-            Path(name).replace(folder / FILE_NAME)
+                file.write(f"{key}\n{content}")
+            Path(name).replace(path)
         except OSError:
             Path(name).unlink(missing_ok=True)
             raise

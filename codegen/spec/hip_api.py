@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from codegen.errors import Location, Problem, SpecInvalid
+from codegen.spec import cache as spec_cache
 from codegen.spec.c_types import rust_return, rust_type, type_names
 from codegen.spec.document import ListNode, MappingNode, read_document
 from codegen.spec.model import Model
@@ -16,6 +17,7 @@ from codegen.spec.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from codegen.spec.document import Document, Node
 
@@ -258,6 +260,16 @@ def parse_hip_api(content: bytes, *, file: str = HIP_API) -> HipApiFile:
         if not findings:
             return table
     raise SpecInvalid(findings, remedy="The head of specs/hip_api.yaml says what the keys mean.")
+
+
+def load_hip_api(content: bytes, *, cache: Path) -> HipApi:
+    """The table in `content`, from the `cache` folder if it has been read before. Raises SpecInvalid."""
+    key = spec_cache.fingerprint([(HIP_API, content)], ())
+    api = spec_cache.recall_hip_api(cache, key)
+    if api is None:
+        api = parse_hip_api(content).api
+        spec_cache.remember_hip_api(cache, key, api)
+    return api
 
 
 def _inconsistencies(table: HipApiFile) -> Iterator[Problem]:

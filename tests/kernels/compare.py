@@ -33,6 +33,32 @@ def assert_ulps(result: Tensor, expected: Array, ulps: int) -> None:
         )
 
 
+def assert_same_bits(result: Tensor, expected: Array) -> None:
+    """Fails unless every element has the bits of `expected`, which has the result's type; any NaN equals any NaN."""
+    same = _same_bits(result, expected)
+    with np.errstate(invalid="ignore"):  # ml_dtypes warns of NaN
+        both_nan = (result.numpy() != result.numpy()) & (np.asarray(expected) != expected)
+    _assert_all(same | both_nan, result, expected)
+
+
+def assert_moved(result: Tensor, expected: Array) -> None:
+    """Fails unless every element has the bits of `expected`, which has the result's type; those of NaN too."""
+    _assert_all(_same_bits(result, expected), result, expected)
+
+
+def _same_bits(result: Tensor, expected: Array) -> Array:
+    got, wanted = result.numpy(), np.asarray(expected)
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+    bits = np.dtype(f"u{got.dtype.itemsize}")
+    return np.asarray(got.view(bits) == wanted.view(bits))
+
+
+def _assert_all(same: Array, result: Tensor, expected: Array) -> None:
+    got, bad = result.numpy(), np.argwhere(~same)
+    lines = [f"{tuple(int(i) for i in at)}: {got[tuple(at)]} instead of {expected[tuple(at)]}" for at in bad[:8]]
+    assert not lines, f"{len(bad)} of {got.size} elements of {got.dtype} differ:\n" + "\n".join(lines)
+
+
 def assert_near(result: Tensor, expected: Array, *, absolute: float, relative: float) -> None:
     """Fails unless |result - expected| <= absolute + relative * |expected| everywhere; NaN equals NaN."""
     got = result.numpy().astype(np.float64)
@@ -41,9 +67,30 @@ def assert_near(result: Tensor, expected: Array, *, absolute: float, relative: f
     np.testing.assert_allclose(got, wanted, atol=absolute, rtol=relative, equal_nan=True)
 
 
+def assert_within(result: Array, expected: Array, bound: Array) -> None:
+    """Fails unless |result - expected| <= bound, element by element; infinities must be equal, and NaN equals NaN."""
+    got = result.astype(np.longdouble)
+    assert got.shape == expected.shape
+    with np.errstate(invalid="ignore"):
+        near = (np.abs(got - expected) <= bound) | (got == expected) | (np.isnan(got) & np.isnan(expected))
+    bad = np.argwhere(~near)
+    if len(bad):
+        lines = [
+            f"{tuple(int(i) for i in at)}: {got[tuple(at)]} instead of {expected[tuple(at)]}, give or take "
+            f"{np.broadcast_to(bound, got.shape)[tuple(at)]:.3g}"
+            for at in bad[:8]
+        ]
+        raise AssertionError(f"{len(bad)} of {got.size} elements of {result.dtype} are off:\n" + "\n".join(lines))
+
+
 def epsilon(element: np.dtype[Any]) -> float:
     """The distance from 1 to the next number of a floating-point type."""
     return float(ml_dtypes.finfo(element).eps)  # type: ignore[no-untyped-call] # ml_dtypes has no types for it
+
+
+def smallest(element: np.dtype[Any]) -> float:
+    """The smallest positive number of a floating-point type, which is a subnormal."""
+    return float(ml_dtypes.finfo(element).smallest_subnormal)  # type: ignore[no-untyped-call] # ml_dtypes has no types
 
 
 def _ulps_between(a: Array, b: Array) -> Array:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +15,12 @@ from codegen.device.hip import Device
 from codegen.device.kernels import Kernels
 from codegen.device.libraries import Libraries, find_libraries
 from codegen.errors import ToolchainMissing
+from codegen.kernels.render import HEADERS, Source, Sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from codegen.device.hip import Launch
 
 os.environ.setdefault("CANDLE_ROCM_EMULATOR_DEVICES", "gfx1100,gfx90a")  # waves of 32 and of 64 lanes
 
@@ -28,9 +33,19 @@ def _libraries() -> Libraries | None:
         return None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kernel-sources", type=Path, help="Folder with sources to test in place of the rendered ones.")
+
+
+def _sources(folder: Path) -> Sources:
+    headers = [Source(f"{HEADERS}/{path.name}", path.read_text(), None, ()) for path in (folder / HEADERS).iterdir()]
+    families = [Source(path.name, path.read_text(), None, ()) for path in folder.glob("*.hip")]
+    return Sources(tuple(headers), tuple(families))
+
+
 @cache
-def _kernels(index: int) -> Kernels:
-    return Kernels(Device(index, _libraries()))
+def _kernels(index: int, folder: Path | None = None) -> Kernels:
+    return Kernels(Device(index, _libraries()), _sources(folder) if folder else None)
 
 
 def _devices() -> list[int | None]:
@@ -58,5 +73,17 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
     """The kernels on one device."""
     if request.param is None:
         pytest.skip("no AMD GPU answers, and the emulated device is not built (make emulator)")
-    yield _kernels(request.param)
-    _kernels(request.param).device.synchronize()
+    kernels = _kernels(request.param, request.config.getoption("--kernel-sources"))
+    yield kernels
+    kernels.device.synchronize()
+
+
+@pytest.fixture
+def one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every launch gets a single block, so that the loops over the grid do all of the work."""
+    launch = Kernels.launch
+
+    def launch_one_block(kernels: Kernels, family: str, launches: Iterable[Launch]) -> None:
+        launch(kernels, family, (replace(given, grid=(1, 1, 1)) for given in launches))
+
+    monkeypatch.setattr(Kernels, "launch", launch_one_block)

@@ -1,11 +1,11 @@
-"""Launches of kernels built on `candle_rocm/elementwise.h`: a contiguous form and one for any views."""
+"""Launches of kernels built on `candle_rocm/elementwise.h`: one kernel for contiguous memory and any other views."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
-from codegen.device.kernels import grid_for, pointer
+from codegen.device.kernels import pointer
 from codegen.device.tensor import Tensor
 from codegen.kernels.layout import launches, merged
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     from codegen.device.kernels import Kernels
     from codegen.kernels.dtypes import DType
+    from codegen.kernels.layout import Layout
 
 
 def elementwise(
     kernels: Kernels, family: str, symbol: str, inputs: Sequence[Tensor], result: DType, scalars: Sequence[bytes] = ()
 ) -> Tensor:
-    """A new contiguous tensor of the inputs' common shape, from `symbol` or `symbol`_strided.
+    """A new contiguous tensor of the inputs' common shape.
 
-    The kernels take (y, x..., scalars..., count) and (y, x..., scalars..., layout).
+    The kernel takes (y, x..., scalars..., layout of the inputs).
     """
     output = Tensor.empty(kernels.device, inputs[0].shape, result)
     block = kernels.numbers(family)["block"]
@@ -33,23 +34,23 @@ def plan(
     symbol: str, block: int, inputs: Sequence[Tensor], output: Tensor, scalars: Sequence[bytes] = ()
 ) -> Iterator[Launch]:
     """The launches of an elementwise op; none for an empty tensor."""
-    count = output.view.count
-    if count == 0:
+    if output.view.count == 0:
         return
-    smallest = min(tensor.dtype.size for tensor in (output, *inputs))
-    largest = max(tensor.dtype.size for tensor in (output, *inputs))
-    lanes = min(16 // smallest, 32 // largest)
-    if all(tensor.view.is_contiguous for tensor in inputs):
-        addresses = (output.address, *(tensor.address for tensor in inputs))
-        arguments = (*map(pointer, addresses), *scalars, pointer(count))
-        yield Launch(symbol, grid_for(-(-count // lanes), block), (block, 1, 1), arguments)
-        return
+    pack = lanes([output.dtype, *(tensor.dtype for tensor in inputs)])
     for first, layout in launches(merged([tensor.view for tensor in inputs])):
         starts = [t.start + o * t.dtype.size for t, o in zip(inputs, layout.offsets, strict=True)]
-        arguments = (
-            pointer(output.address + first * output.dtype.size),
-            *map(pointer, starts),
-            *scalars,
-            layout.pack(),
-        )
-        yield Launch(f"{symbol}_strided", grid_for(-(-layout.count // lanes), block), (block, 1, 1), arguments)
+        blocks = -(-threads(layout, pack) // block)
+        result = output.address + first * output.dtype.size
+        arguments = (*map(pointer, (result, *starts)), *scalars, layout.pack())
+        yield Launch(symbol, (blocks, 1, 1), (block, 1, 1), arguments)
+
+
+def lanes(types: Sequence[DType]) -> int:
+    """Elements that a thread makes: 16 bytes of the narrowest type, but no more than 32 bytes of the widest."""
+    return min(16 // min(t.size for t in types), 32 // max(t.size for t in types))
+
+
+def threads(layout: Layout, pack: int) -> int:
+    """Threads that a launch needs: one for each pack, or for each element where rows are shorter than a pack."""
+    all_flat = layout.flat == (1 << len(layout.strides)) - 1
+    return -(-layout.count // pack) if all_flat or layout.shape[0] >= pack else layout.count

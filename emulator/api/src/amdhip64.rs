@@ -977,12 +977,8 @@ pub mod signatures {
         stream: hipStream_t,
     ) -> hipError_t;
     pub type hipMalloc = unsafe extern "C" fn(ptr: *mut *mut c_void, size: usize) -> hipError_t;
-    pub type hipMallocAsync = unsafe extern "C" fn(
-        dev_ptr: *mut *mut c_void,
-        size: usize,
-        mem_pool: hipMemPool_t,
-        stream: hipStream_t,
-    ) -> hipError_t;
+    pub type hipMallocAsync =
+        unsafe extern "C" fn(dev_ptr: *mut *mut c_void, size: usize, stream: hipStream_t) -> hipError_t;
     pub type hipMallocFromPoolAsync = unsafe extern "C" fn(
         dev_ptr: *mut *mut c_void,
         size: usize,

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import re
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 
 from codegen.errors import ExitCode, SpecInvalid
 from codegen.paths import repository_root
-from codegen.spec.hip_api import CURRENT_RELEASE, HIP_API, HipApiFile, RocmRange, names_used, parse_hip_api
+from codegen.spec import hip_api
+from codegen.spec.hip_api import (
+    CURRENT_RELEASE,
+    HIP_API,
+    HipApiFile,
+    RocmRange,
+    load_hip_api,
+    names_used,
+    parse_hip_api,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = dedent("""\
     libraries:
@@ -162,3 +175,24 @@ def test_every_type_of_the_own_table_is_used() -> None:
     used |= {"rocblas_gemm_flags"}  # passed as uint32_t
     for section in ("enums", "structs", "types"):
         assert [entry.name for entry in api.sections[section] if entry.name not in used] == [], section
+
+
+def test_the_table_comes_from_the_cache_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = (repository_root() / HIP_API).read_bytes()
+    first = load_hip_api(content, cache=tmp_path)
+    assert first == parse_hip_api(content).api
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hip_api, "parse_hip_api", None)
+        assert load_hip_api(content, cache=tmp_path) == first
+    with pytest.raises(SpecInvalid, match=r"specs/hip_api\.yaml:1:1"):
+        load_hip_api(b"functions: 1\n", cache=tmp_path)
+
+
+def test_a_damaged_cache_costs_time_only(tmp_path: Path) -> None:
+    content = (repository_root() / HIP_API).read_bytes()
+    first = load_hip_api(content, cache=tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(kept.read_bytes()[:1000])
+
+    assert load_hip_api(content, cache=tmp_path) == first

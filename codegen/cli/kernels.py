@@ -1,0 +1,157 @@
+"""`candle-rocm kernels`: list, render and compile the HIP kernels, and show what they use of a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from codegen.cli.options import as_json, note, progress
+
+if TYPE_CHECKING:
+    from codegen.kernels.compile import CodeObject
+    from codegen.kernels.loader import LoadedFamily
+
+SCHEMA_VERSION = 1
+
+
+@click.group("kernels")
+def command() -> None:
+    """The HIP kernels: list, render, compile, and what they use of a GPU."""
+
+
+@command.command("list")
+@as_json
+def list_ops(*, as_json: bool) -> None:
+    """Every op with the element types it has kernels for."""
+    from codegen.kernels.dtypes import DTYPES
+    from codegen.kernels.loader import load_families
+    from codegen.kernels.table import table
+
+    families = load_families()
+    rows = table(families)
+    if as_json:
+        _print_json(
+            "kernels list",
+            dtypes=[t.name for t in DTYPES],
+            ops=[
+                {"family": row.family, "op": row.op, "kernels": row.kernels, "types": list(row.cells)} for row in rows
+            ],
+        )
+        return
+    width = max(len(row.op) for row in rows)
+    for row in rows:
+        types = [t.name for t, cell in zip(DTYPES, row.cells, strict=True) if cell in ("yes", "more")]
+        click.echo(f"{row.family:<10} {row.op:<{width}} {row.kernels:>4}  {' '.join(types)}")
+    click.echo(f"{len(families)} families, {len(rows)} ops, {sum(row.kernels for row in rows)} kernels")
+
+
+@command.command("render")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the sources go instead of generated/kernels (docs/kernels.md is then left as it is).",
+)
+def render(*, folder: Path | None) -> None:
+    """Write every kernel source, and the table docs/kernels.md."""
+    from codegen.kernels.files import rendered_files, write_files
+    from codegen.paths import repository_root
+
+    root = folder or repository_root()
+    files = rendered_files()
+    if folder is not None:
+        files = {path.removeprefix("generated/kernels/"): text for path, text in files.items() if path.startswith("g")}
+    changed = write_files(root, files)
+    click.echo(f"{len(files)} files, {changed} changed")
+
+
+_architectures = click.option(
+    "--arch", "names", default="all", help="Architectures, such as gfx906,gfx1100; by default all that are supported."
+)
+
+
+@command.command("build")
+@_architectures
+@click.option(
+    "--to", "folder", type=click.Path(file_okay=False, path_type=Path), help="Folder instead of build/kernels."
+)
+def build(*, names: str, folder: Path | None) -> None:
+    """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and hold them against their budgets."""
+    import time
+
+    from codegen.kernels.resources import check_resources, read_resources
+
+    started = time.monotonic()
+    families, objects = _compiled(names, folder)
+    found = read_resources(objects)
+    check_resources(found, families)
+    architectures = len({each.architecture for each in objects})
+    click.echo(
+        f"{len(found)} kernels in {len(objects)} code objects for {architectures} architectures: "
+        f"no spills, within their budgets ({time.monotonic() - started:.0f} s)"
+    )
+
+
+@command.command("resources")
+@_architectures
+@click.option("--family", help="Only this family.")
+@as_json
+def resources(*, names: str, family: str | None, as_json: bool) -> None:
+    """Registers, LDS, spills and occupancy of every kernel on every architecture."""
+    from codegen.kernels.resources import read_resources
+
+    _, objects = _compiled(names, None)
+    found = [each for each in read_resources(objects) if family in (None, each.family)]
+    if as_json:
+        rows = [
+            {
+                "family": each.family,
+                "kernel": each.kernel.symbol,
+                "architecture": each.architecture.name,
+                "vgprs": each.vgprs,
+                "sgprs": each.kernel.sgprs,
+                "lds": each.kernel.lds,
+                "spills": each.spills,
+                "occupancy": each.occupancy,
+            }
+            for each in found
+        ]
+        _print_json("kernels resources", kernels=rows)
+        return
+    width = max((len(each.kernel.symbol) for each in found), default=6)
+    click.echo(f"{'kernel':<{width}}  arch      VGPRs  SGPRs    LDS  spills  waves/SIMD")
+    for each in found:
+        click.echo(
+            f"{each.kernel.symbol:<{width}}  {each.architecture.name:<8}  {each.vgprs:>5}  {each.kernel.sgprs:>5}  "
+            f"{each.kernel.lds:>5}  {each.spills:>6}  {each.occupancy:>10}"
+        )
+
+
+def _compiled(names: str, folder: Path | None) -> tuple[tuple[LoadedFamily, ...], tuple[CodeObject, ...]]:
+    """Code objects of all families for the named architectures."""
+    from codegen.kernels.architectures import parse_architectures
+    from codegen.kernels.compile import compile_kernels
+    from codegen.kernels.loader import load_families
+    from codegen.kernels.render import render_sources
+    from codegen.rocm.toolchain import find_toolchain
+
+    families = load_families()
+    chosen = [each.name for each in parse_architectures(names)]
+    toolchain = find_toolchain()
+    note(f"compiling with {toolchain}")
+    objects = compile_kernels(
+        render_sources(families),
+        chosen,
+        toolchain,
+        folder,
+        progress=lambda made: progress(f"{made.architecture} {made.family} {made.seconds:.1f} s"),
+    )
+    return families, objects
+
+
+def _print_json(name: str, **content: object) -> None:
+    import json
+
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "command": name, **content}, indent=2))

@@ -1,0 +1,93 @@
+"""Random numbers from a counter: element i depends on the seed, the offset and i alone."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from codegen.device.hip import Launch
+from codegen.device.kernels import grid_for, pointer
+from codegen.device.tensor import Tensor, numpy_type
+
+if TYPE_CHECKING:
+    from codegen.device.kernels import Kernels
+    from codegen.kernels.dtypes import DType
+
+FAMILY = "random"
+
+
+def rand_uniform(
+    kernels: Kernels,
+    shape: tuple[int, ...],
+    element: DType,
+    low: float,
+    up: float,
+    *,
+    seed: int,
+    offset: int = 0,
+    first: int = 0,
+) -> Tensor:
+    """Numbers in [low, up), whose bounds are rounded to the element type.
+
+    `offset` is the number of the call (64 bits, as the seed has), `first` the group of four 32-bit words from which the
+    first element is made. Raises ValueError if no number of the type lies between the bounds, or their distance
+    overflows.
+    """
+    lowest, upper = _rounded(low, element), _rounded(up, element)
+    wide = np.float64 if element.wide == "f64" else np.float32
+    with np.errstate(over="ignore"):
+        extent = wide(upper) - wide(lowest)
+    if not lowest < upper or not np.isfinite(extent):
+        raise ValueError(f"there is no uniform distribution of {element} in [{low}, {up})")
+    last = np.nextafter(upper, lowest)
+    numbers = [float(lowest), float(extent), float(last)]
+    return _filled(kernels, "rand_uniform", shape, element, numbers, seed, offset, first)
+
+
+def rand_normal(
+    kernels: Kernels,
+    shape: tuple[int, ...],
+    element: DType,
+    mean: float,
+    deviation: float,
+    *,
+    seed: int,
+    offset: int = 0,
+    first: int = 0,
+) -> Tensor:
+    """Numbers of a normal distribution whose parameters are rounded to the element type; the rest as `rand_uniform`."""
+    numbers = [float(_rounded(mean, element)), float(_rounded(deviation, element))]
+    return _filled(kernels, "rand_normal", shape, element, numbers, seed, offset, first)
+
+
+def _rounded(value: float, element: DType) -> Any:
+    """The element type's nearest number; f8e4m3 has no infinity and saturates."""
+    kind = numpy_type(element)
+    if element.name == "f8e4m3":
+        highest = float(ml_dtypes.finfo(kind).max)  # type: ignore[no-untyped-call] # ml_dtypes has no types for it
+        value = min(max(value, -highest), highest)
+    with np.errstate(over="ignore"):
+        return np.float64(value).astype(kind)
+
+
+def _filled(
+    kernels: Kernels,
+    op: str,
+    shape: tuple[int, ...],
+    element: DType,
+    numbers: list[float],
+    seed: int,
+    offset: int,
+    first: int,
+) -> Tensor:
+    y = Tensor.empty(kernels.device, shape, element)
+    count, block = y.view.count, kernels.numbers(FAMILY)["block"]
+    if count:
+        parameters = struct.pack(f"<{len(numbers)}{'d' if element.wide == 'f64' else 'f'}", *numbers)
+        arguments = (*map(pointer, (y.address, count, seed, offset, first)), parameters)
+        grid = grid_for(-(-count * element.size // 16), block)
+        kernels.launch(FAMILY, [Launch(f"{op}_{element}", grid, (block, 1, 1), arguments)])
+    return y

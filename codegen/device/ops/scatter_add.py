@@ -1,0 +1,106 @@
+"""Elements added to those that indices name, in place.
+
+An index that is the largest number of its type stands for no element and adds nothing. So does an index out of range,
+which also sets `failed` (one u32) if it is given.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from codegen.device.hip import Launch
+from codegen.device.kernels import MAX_GRID, grid_for, i64, pointer
+from codegen.device.ops.ids import Indices, Space, column_launches, require_contiguous, targets
+from codegen.kernels.dtypes import dtype
+from codegen.kernels.layout import launches, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codegen.device.kernels import Kernels
+    from codegen.device.tensor import Tensor
+    from codegen.kernels.dtypes import DType
+
+FAMILY = "scatter_add"
+
+MAX_WIDTH = 32
+"""Columns that a block of the LDS form takes at most; more would not make its accesses any wider."""
+
+MAX_STEPS = 1 << 23
+"""Elements of a column in the LDS form: as many rounds as that, and a round's bids still have 32 bits."""
+
+
+def scatter_add(kernels: Kernels, y: Tensor, ids: Tensor, x: Tensor, dim: int, failed: Tensor | None = None) -> None:
+    """y[l, ids[l, i, r], r] += x[l, i, r], the indices having x's shape.
+
+    Memory of y's 8-bit and 16-bit elements consists of whole 32-bit words.
+    """
+    require_contiguous(y, ids, x)
+    space = Space.of(x.shape, dim)
+    add_at_indices(kernels, y, x, Indices(ids, space.contiguous, y.shape[dim], failed), space)
+
+
+def add_at_indices(kernels: Kernels, y: Tensor, x: Tensor, ids: Indices, space: Space) -> None:
+    """scatter_add with indices in any view; the form follows from the sizes."""
+    numbers, symbol = kernels.numbers(FAMILY), f"scatter_add_{x.dtype}"
+    if space.count == 0:
+        return
+    width = width_in_lds(numbers, space, ids.size, x.dtype)
+    if space.n <= numbers["short"] or (space.right >= numbers["rows"] and space.left * space.right >= numbers["walk"]):
+        kernels.launch(FAMILY, column_launches(f"{symbol}_columns", numbers["block"], y, x, ids, space))
+    elif width is not None:
+        kernels.launch(FAMILY, [lds_launch(f"{symbol}_lds", numbers["block"], y, x, ids, space, width)])
+    else:
+        kernels.launch(FAMILY, atomic_launches(symbol, numbers["block"], y, x, ids, space))
+
+
+def width_in_lds(numbers: dict[str, int], space: Space, size: int, element: DType) -> int | None:
+    """Columns that a block sums in LDS together, a power of two.
+
+    None if the targets do not fit, are many more than the elements, or if so few columns fit that accesses to
+    neighbouring ones would be wasted.
+    """
+    wanted = min(1 << (space.right - 1).bit_length(), MAX_WIDTH)
+    fitting = numbers["lds"] // (max(size, 1) * bytes_of_cell(element))
+    width = min(wanted, 1 << fitting.bit_length() >> 1)
+    if width < min(wanted, 8) or size > 8 * space.n or space.n > MAX_STEPS:
+        return None
+    return width
+
+
+def bytes_of_cell(element: DType) -> int:
+    """LDS of one target: a bid and a sum in the wide type."""
+    return 4 + dtype(element.wide).size
+
+
+def atomic_launches(symbol: str, block: int, y: Tensor, x: Tensor, ids: Indices, space: Space) -> Iterator[Launch]:
+    """Launches with a thread for each element of x."""
+    for first, layout in launches(merged([targets(space, ids.size, space.right), ids.view])):
+        to, indices = layout.offsets
+        yield Launch(
+            symbol,
+            grid_for(layout.count, block),
+            (block, 1, 1),
+            (
+                pointer(y.address + to * y.dtype.size),
+                pointer(x.address + first * x.dtype.size),
+                ids.argument(indices),
+                i64(space.right),
+                layout.pack(),
+            ),
+        )
+
+
+def lds_launch(symbol: str, block: int, y: Tensor, x: Tensor, ids: Indices, space: Space, width: int) -> Launch:
+    """The launch with a block for each `width` columns."""
+    items = space.left * -(-space.right // width)
+    cells = ids.size * width
+    columns = struct.pack("<QII3qII", space.left, space.n, space.right, *ids.view.strides, width.bit_length() - 1, 0)
+    return Launch(
+        symbol,
+        (min(items, MAX_GRID), 1, 1),
+        (block, 1, 1),
+        (pointer(y.address), pointer(x.address), ids.argument(), columns),
+        lds=-(-cells // 2) * 8 + cells * dtype(x.dtype.wide).size,
+    )

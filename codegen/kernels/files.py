@@ -1,0 +1,55 @@
+"""The files that kernel specs make: sources below generated/kernels, and the table docs/kernels.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codegen.kernels.dtypes import DTYPES
+from codegen.kernels.loader import load_families
+from codegen.kernels.render import render_sources
+from codegen.kernels.table import table
+from codegen.render.environment import render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+FOLDER = "generated/kernels"
+"""Below the repository: what is reviewed, and what a patched Candle gets."""
+
+TABLE = "docs/kernels.md"
+
+
+def rendered_files() -> dict[str, str]:
+    """Text of every file, by path below the repository."""
+    families = load_families()
+    rows = table(families)
+    context = {
+        "dtypes": DTYPES,
+        "families": [loaded.family for loaded in families],
+        "kernels": sum(row.kernels for row in rows),
+        "rows": rows,
+    }
+    files = {f"{FOLDER}/{source.path}": source.text for source in render_sources(families).all}
+    return {**files, TABLE: render("docs/kernels.md.j2", context)}
+
+
+def committed_files(root: Path) -> set[str]:
+    """Paths of what is there now, below `root`."""
+    sources = {path.relative_to(root).as_posix() for path in (root / FOLDER).rglob("*") if path.is_file()}
+    return sources | ({TABLE} if (root / TABLE).exists() else set())
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> int:
+    """Writes what differs, takes away sources that are made no more, and returns how many files changed."""
+    stale = committed_files(root) - set(files) if TABLE in files else set()
+    for path in stale:
+        (root / path).unlink()
+    changed = len(stale)
+    for path, text in files.items():
+        target = root / path
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+            changed += 1
+    return changed

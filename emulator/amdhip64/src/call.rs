@@ -1,0 +1,76 @@
+//! What every exported function does before and after its own work.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use api::amdhip64::{hipError_t, hipSuccess};
+use candle_rocm_emulator_runtime::calls;
+use candle_rocm_emulator_runtime::error::{HipError, HipResult};
+
+thread_local! {
+    static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
+}
+
+/// The error code of this thread's last call that failed; zero if none did since it was asked for with `forget`.
+pub fn last_error(forget: bool) -> hipError_t {
+    if forget { LAST_ERROR.replace(hipSuccess) } else { LAST_ERROR.get() }
+}
+
+/// Runs the body of an exported function: traced, made to fail if a test wants it, and with no panic leaving it.
+pub fn call(function: &str, arguments: impl FnOnce() -> String, body: impl FnOnce() -> HipResult) -> hipError_t {
+    let guarded = AssertUnwindSafe(|| match calls::begin(function, arguments) {
+        Some(0) | None => body(),
+        Some(code) => Err(HipError(code as u32)),
+    });
+    // The panic's own message is on standard error by now.
+    let result = catch_unwind(guarded).unwrap_or(Err(HipError::UNKNOWN));
+    match result {
+        Ok(()) => hipSuccess,
+        // That work is not ready is an answer, not an error to remember.
+        Err(HipError::NOT_READY) => HipError::NOT_READY.0,
+        Err(HipError(code)) => {
+            LAST_ERROR.set(code);
+            code
+        }
+    }
+}
+
+/// Defines exported functions that return a `hipError_t`, with the signatures that the real library gives them.
+macro_rules! api {
+    ($($(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        $(#[$attribute])*
+        ///
+        /// # Safety
+        /// As the function of the same name in HIP.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> api::amdhip64::hipError_t {
+            crate::call::call(
+                stringify!($name),
+                || {
+                    let arguments: &[String] = &[$(format!(concat!(stringify!($argument), "={:?}"), $argument)),*];
+                    arguments.join(", ")
+                },
+                || $body,
+            )
+        }
+    )*
+    api::implements!(amdhip64: $($name),*);
+    };
+}
+pub(crate) use api;
+
+/// Writes a result through a pointer that the caller gave.
+///
+/// # Errors
+/// `hipErrorInvalidValue` for a null pointer.
+///
+/// # Safety
+/// The pointer is null or valid for a write.
+pub unsafe fn store<T>(pointer: *mut T, value: T) -> HipResult {
+    if pointer.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    // SAFETY: by contract.
+    unsafe { pointer.write(value) };
+    Ok(())
+}

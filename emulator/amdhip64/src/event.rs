@@ -1,0 +1,134 @@
+//! Events.
+
+use std::ffi::{c_float, c_uint};
+use std::sync::{Arc, Mutex};
+
+use api::amdhip64::{
+    hipEvent_t, hipEventBlockingSync, hipEventDisableSystemFence, hipEventDisableTiming, hipEventInterprocess,
+    hipEventReleaseToDevice, hipEventReleaseToSystem, hipStream_t,
+};
+use candle_rocm_emulator_runtime::error::{HipError, HipResult};
+use candle_rocm_emulator_runtime::machine;
+use candle_rocm_emulator_runtime::queue::{Signal, Work};
+
+use crate::call::{api, store};
+use crate::stream;
+
+/// What a `hipEvent_t` points to.
+struct Event {
+    timed: bool,
+    /// Of the last record; none before the first.
+    signal: Mutex<Option<Arc<Signal>>>,
+}
+
+const KNOWN_FLAGS: c_uint = hipEventBlockingSync
+    | hipEventDisableTiming
+    | hipEventInterprocess
+    | hipEventDisableSystemFence
+    | hipEventReleaseToDevice
+    | hipEventReleaseToSystem;
+
+/// The event of a handle.
+unsafe fn event<'a>(handle: hipEvent_t) -> HipResult<&'a Event> {
+    // SAFETY: a caller's handle is null or came from `hipEventCreate`.
+    unsafe { handle.cast::<Event>().as_ref() }.ok_or(HipError::INVALID_HANDLE)
+}
+
+impl Event {
+    fn signal(&self) -> Option<Arc<Signal>> {
+        self.signal.lock().expect("no panic while held").clone()
+    }
+}
+
+unsafe fn create(handle: *mut hipEvent_t, flags: c_uint) -> HipResult {
+    if flags & !KNOWN_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let event = Box::new(Event { timed: flags & hipEventDisableTiming == 0, signal: Mutex::new(None) });
+    // SAFETY: the caller's pointer.
+    unsafe { store(handle, Box::into_raw(event).cast()) }
+}
+
+fn wait(event: &Event) -> HipResult {
+    if let Some(signal) = event.signal() {
+        machine::drive(|_| signal.is_set());
+        if signal.time().is_none() {
+            return machine::lock().faults.iter().flatten().next().map_or(Ok(()), |fault| Err(*fault));
+        }
+    }
+    Ok(())
+}
+
+api! {
+    /// Makes an event that takes times.
+    fn hipEventCreate(handle: *mut hipEvent_t) {
+        // SAFETY: the caller's pointer.
+        unsafe { create(handle, 0) }
+    }
+
+    /// Makes an event.
+    fn hipEventCreateWithFlags(handle: *mut hipEvent_t, flags: c_uint) {
+        // SAFETY: the caller's pointer.
+        unsafe { create(handle, flags) }
+    }
+
+    /// Ends an event. Streams that wait for its last record still do.
+    fn hipEventDestroy(handle: hipEvent_t) {
+        // SAFETY: the caller's handle.
+        unsafe { event(handle) }?;
+        // SAFETY: from `create`, and the caller gives it up.
+        drop(unsafe { Box::from_raw(handle.cast::<Event>()) });
+        Ok(())
+    }
+
+    /// Records what a stream has to do until now.
+    fn hipEventRecord(handle: hipEvent_t, stream: hipStream_t) {
+        // SAFETY: the caller's handle.
+        let event = unsafe { event(handle) }?;
+        let signal = Arc::new(Signal::default());
+        machine::enqueue(stream::resolve(stream)?, Work::Record(Arc::clone(&signal)))?;
+        *event.signal.lock().expect("no panic while held") = Some(signal);
+        Ok(())
+    }
+
+    /// Lets a stream wait for the last record of an event; for nothing if there was none.
+    fn hipStreamWaitEvent(stream: hipStream_t, handle: hipEvent_t, flags: c_uint) {
+        // SAFETY: the caller's handle.
+        let event = unsafe { event(handle) }?;
+        let stream = stream::resolve(stream)?;
+        if flags != 0 {
+            return Err(HipError::INVALID_VALUE);
+        }
+        event.signal().map_or(Ok(()), |signal| machine::enqueue(stream, Work::Wait(signal)))
+    }
+
+    /// Waits for the last record of an event.
+    fn hipEventSynchronize(handle: hipEvent_t) {
+        // SAFETY: the caller's handle.
+        wait(unsafe { event(handle) }?)
+    }
+
+    /// Whether the last record of an event has been reached. Asking lets some work be done.
+    fn hipEventQuery(handle: hipEvent_t) {
+        // SAFETY: the caller's handle.
+        let Some(signal) = unsafe { event(handle) }?.signal() else { return Ok(()) };
+        if !signal.is_set() {
+            machine::step();
+        }
+        if signal.is_set() { Ok(()) } else { Err(HipError::NOT_READY) }
+    }
+
+    /// Milliseconds between the last records of two events. They measure the emulator, not a card.
+    fn hipEventElapsedTime(milliseconds: *mut c_float, start: hipEvent_t, stop: hipEvent_t) {
+        // SAFETY: the caller's handles.
+        let (start, stop) = unsafe { (event(start)?, event(stop)?) };
+        if !start.timed || !stop.timed {
+            return Err(HipError::INVALID_HANDLE);
+        }
+        let (Some(start), Some(stop)) = (start.signal(), stop.signal()) else { return Err(HipError::INVALID_HANDLE) };
+        let (Some(start), Some(stop)) = (start.time(), stop.time()) else { return Err(HipError::NOT_READY) };
+        let elapsed = stop.saturating_duration_since(start).as_secs_f32() * 1e3;
+        // SAFETY: the caller's pointer.
+        unsafe { store(milliseconds, elapsed) }
+    }
+}

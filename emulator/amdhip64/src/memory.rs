@@ -1,0 +1,137 @@
+//! Device memory: allocation, copies, fills.
+
+use std::ffi::{c_int, c_void};
+
+use api::amdhip64::{
+    hipMemcpyDefault, hipMemcpyDeviceToDevice, hipMemcpyDeviceToHost, hipMemcpyHostToDevice, hipMemcpyHostToHost,
+    hipMemcpyKind, hipStream_t,
+};
+use candle_rocm_emulator_runtime::error::{HipError, HipResult};
+use candle_rocm_emulator_runtime::machine::{self, current_device};
+use candle_rocm_emulator_runtime::memory::{Arena, POISON, Place};
+use candle_rocm_emulator_runtime::queue::{StreamId, Work};
+use candle_rocm_emulator_runtime::transfer::{self, Origin};
+
+use crate::call::{api, store};
+use crate::stream;
+
+/// Whether an address is one of pinned host memory or of the host's own.
+fn is_host(address: usize) -> bool {
+    let arena = Arena::get();
+    !arena.contains(address) || arena.addresses(arena.host_segment()).contains(&address)
+}
+
+/// Whether the host may change what lies there while the device copies: pinned memory is used in place.
+fn is_pageable(address: usize) -> bool {
+    !Arena::get().contains(address)
+}
+
+/// A copy that was asked for.
+struct Copy {
+    function: &'static str,
+    to: usize,
+    from: usize,
+    size: usize,
+}
+
+impl Copy {
+    /// Checks both sides against the kind.
+    fn validate(&self, kind: hipMemcpyKind) -> HipResult {
+        let sides = (is_host(self.from), is_host(self.to));
+        let fits = match kind {
+            hipMemcpyHostToHost => sides == (true, true),
+            hipMemcpyHostToDevice => sides.0,
+            hipMemcpyDeviceToHost => sides.1,
+            hipMemcpyDeviceToDevice | hipMemcpyDefault => true,
+            _ => return Err(HipError::INVALID_MEMCPY_DIRECTION),
+        };
+        let usable = |address| transfer::is_usable(address, self.size);
+        if fits && usable(self.to) && usable(self.from) { Ok(()) } else { Err(HipError::INVALID_VALUE) }
+    }
+
+    /// Puts the copy on a stream. As on a GPU, pageable memory is read now, and written at the latest when the stream
+    /// is waited for; until then it holds poison.
+    fn enqueue(self, stream: StreamId) -> HipResult {
+        let Self { function, to, from, size } = self;
+        let origin = if is_pageable(from) && size > 0 {
+            // SAFETY: the caller's memory.
+            Origin::Staged(unsafe { std::slice::from_raw_parts(from as *const u8, size) }.to_vec())
+        } else {
+            Origin::Address(from)
+        };
+        if is_pageable(to) && size > 0 {
+            // SAFETY: the caller's memory, given up until the copy is done.
+            unsafe { std::ptr::write_bytes(to as *mut u8, POISON, size) };
+        }
+        machine::enqueue(stream, Work::Run(Box::new(move || transfer::copy(function, to, &origin, size))))
+    }
+}
+
+/// Fills with a pattern on a stream.
+fn fill(function: &'static str, to: usize, pattern: &[u8], count: usize, stream: StreamId) -> HipResult {
+    if !transfer::is_usable(to, pattern.len() * count) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let pattern = pattern.to_vec();
+    machine::enqueue(stream, Work::Run(Box::new(move || transfer::fill(function, to, &pattern, count))))
+}
+
+api! {
+    /// Allocates memory on the current device; a null pointer for no bytes.
+    fn hipMalloc(pointer: *mut *mut c_void, size: usize) {
+        let mut machine = machine::lock();
+        machine.healthy(current_device())?;
+        let address = if size == 0 { 0 } else { machine.memory.allocate(Place::Device(current_device()), size)? };
+        // SAFETY: the caller's pointer.
+        unsafe { store(pointer, address as *mut c_void) }
+    }
+
+    /// Frees device memory once the device is done.
+    fn hipFree(pointer: *mut c_void) {
+        if pointer.is_null() {
+            return Ok(());
+        }
+        let place = machine::lock().memory.find(pointer as usize).map(|allocation| allocation.place);
+        let Some(Place::Device(device)) = place else { return Err(HipError::INVALID_VALUE) };
+        let health = machine::synchronize_device(device);
+        machine::lock().memory.free(pointer as usize)?;
+        health
+    }
+
+    /// Free and total bytes of the current device.
+    fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
+        let (free_bytes, total_bytes) = machine::lock().memory.info(current_device());
+        // SAFETY: the caller's pointers.
+        unsafe {
+            store(free, free_bytes)?;
+            store(total, total_bytes)
+        }
+    }
+
+    /// Copies, and waits unless both sides are on a device.
+    fn hipMemcpy(to: *mut c_void, from: *const c_void, size: usize, kind: hipMemcpyKind) {
+        let copy = Copy { function: "hipMemcpy", to: to as usize, from: from as usize, size };
+        copy.validate(kind)?;
+        let waits = is_host(copy.to) || is_host(copy.from);
+        let stream = StreamId::Null(current_device());
+        copy.enqueue(stream)?;
+        if waits { machine::synchronize_stream(stream) } else { Ok(()) }
+    }
+
+    /// Copies on a stream.
+    fn hipMemcpyAsync(to: *mut c_void, from: *const c_void, size: usize, kind: hipMemcpyKind, stream: hipStream_t) {
+        let copy = Copy { function: "hipMemcpyAsync", to: to as usize, from: from as usize, size };
+        copy.validate(kind)?;
+        copy.enqueue(stream::resolve(stream)?)
+    }
+
+    /// Fills device memory with a byte.
+    fn hipMemset(to: *mut c_void, value: c_int, size: usize) {
+        fill("hipMemset", to as usize, &[value as u8], size, StreamId::Null(current_device()))
+    }
+
+    /// Fills device memory with a byte on a stream.
+    fn hipMemsetAsync(to: *mut c_void, value: c_int, size: usize, stream: hipStream_t) {
+        fill("hipMemsetAsync", to as usize, &[value as u8], size, stream::resolve(stream)?)
+    }
+}

@@ -1,0 +1,121 @@
+//! Modules and their kernels.
+
+use std::ffi::{CStr, OsStr, c_char, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use api::amdhip64::{hipFunction_t, hipJitOption, hipModule_t};
+use candle_rocm_emulator_runtime::compile::{self, Source};
+use candle_rocm_emulator_runtime::error::{HipError, HipResult};
+use candle_rocm_emulator_runtime::machine::current_device;
+use candle_rocm_emulator_runtime::model::Model;
+use candle_rocm_emulator_runtime::module::{Function, Module, code_length};
+use candle_rocm_emulator_runtime::settings::settings;
+
+use crate::call::{api, store};
+
+/// What a `hipModule_t` points to.
+pub struct Loaded {
+    module: Arc<Module>,
+    /// What was handed out as `hipFunction_t`; they live as long as this.
+    #[allow(clippy::vec_box, reason = "handles point to them")]
+    functions: Mutex<Vec<Box<Function>>>,
+}
+
+fn current_model() -> &'static Model {
+    settings().devices[current_device()]
+}
+
+fn load(code: &[u8]) -> HipResult<hipModule_t> {
+    let module = Module::load(code, current_model().name)?;
+    Ok(Box::into_raw(Box::new(Loaded { module, functions: Mutex::default() })).cast())
+}
+
+/// The code of a file: a code object, or a HIP source, which is compiled.
+fn code_of(path: &Path) -> HipResult<Vec<u8>> {
+    let content = std::fs::read(path).map_err(|_| HipError::FILE_NOT_FOUND)?;
+    if content.starts_with(b"\x7fELF") {
+        return Ok(content);
+    }
+    let text = String::from_utf8(content).map_err(|_| HipError::INVALID_IMAGE)?;
+    let folder = path.parent().unwrap_or(Path::new(".")).display();
+    let options = vec![format!("-I{folder}")];
+    let source = Source { name: path.display().to_string(), text, options, ..Source::default() };
+    let outcome = compile::compile(&source, current_model());
+    outcome.code.ok_or_else(|| {
+        eprint!("candle-rocm emulator: {}", outcome.log);
+        HipError::INVALID_SOURCE
+    })
+}
+
+/// The module of a handle.
+unsafe fn loaded<'a>(module: hipModule_t) -> HipResult<&'a Loaded> {
+    // SAFETY: a caller's handle is null or came from `load`.
+    unsafe { module.cast::<Loaded>().as_ref() }.ok_or(HipError::INVALID_HANDLE)
+}
+
+api! {
+    /// Loads a file that holds a code object or a HIP source.
+    fn hipModuleLoad(module: *mut hipModule_t, name: *const c_char) {
+        if name.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        // SAFETY: the caller's string.
+        let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+        // SAFETY: the caller's pointer.
+        unsafe { store(module, load(&code_of(path)?)?) }
+    }
+
+    /// Loads a code object from memory.
+    fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) {
+        if image.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        // SAFETY: the caller's image, whose headers tell its length.
+        let code = unsafe { std::slice::from_raw_parts(image.cast(), code_length(image.cast())?) };
+        // SAFETY: the caller's pointer.
+        unsafe { store(module, load(code)?) }
+    }
+
+    /// As `hipModuleLoadData`; the options are for a compiler that is not needed.
+    fn hipModuleLoadDataEx(
+        module: *mut hipModule_t,
+        image: *const c_void,
+        option_count: c_uint,
+        options: *mut hipJitOption,
+        values: *mut *mut c_void,
+    ) {
+        let _ = (option_count, options, values);
+        // SAFETY: as there.
+        match unsafe { hipModuleLoadData(module, image) } {
+            0 => Ok(()),
+            code => Err(HipError(code)),
+        }
+    }
+
+    /// Unloads a module once its kernels that are enqueued have run.
+    fn hipModuleUnload(module: hipModule_t) {
+        // SAFETY: the caller's handle.
+        unsafe { loaded(module) }?;
+        // SAFETY: from `load`, and the caller gives it up. Enqueued launches share the module.
+        drop(unsafe { Box::from_raw(module.cast::<Loaded>()) });
+        Ok(())
+    }
+
+    /// Looks a kernel up.
+    fn hipModuleGetFunction(function: *mut hipFunction_t, module: hipModule_t, name: *const c_char) {
+        // SAFETY: the caller's handle.
+        let loaded = unsafe { loaded(module) }?;
+        if name.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        // SAFETY: the caller's string.
+        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| HipError::NOT_FOUND)?;
+        let found = Box::new(loaded.module.function(name)?);
+        let handle = (&raw const *found).cast_mut().cast();
+        loaded.functions.lock().expect("no panic while held").push(found);
+        // SAFETY: the caller's pointer.
+        unsafe { store(function, handle) }
+    }
+}

@@ -1,0 +1,54 @@
+//! The functions of the real library that the emulator lacks: they say so.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_char};
+use std::sync::Mutex;
+
+use candle_rocm_emulator_runtime::error::HipError;
+use candle_rocm_emulator_runtime::report::Report;
+
+use crate::call::call;
+
+/// What was said on standard error.
+static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Says why a call is refused: on standard error once, and as the last report.
+fn note(text: String) {
+    let is_new = SAID.lock().expect("no panic while held").insert(text.clone());
+    let report = Report { code: HipError::NOT_SUPPORTED, text };
+    if is_new {
+        report.publish();
+    } else {
+        report.remember();
+    }
+}
+
+/// For the emulator's other libraries: says why a call is refused.
+///
+/// # Safety
+/// `text` is a zero-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn candle_rocm_emulator_note(text: *const c_char) {
+    // SAFETY: by contract.
+    note(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+}
+
+fn unsupported(function: &str) -> usize {
+    let code = call(function, String::new, || {
+        note(format!("{function}: not supported by the emulated device"));
+        Err(HipError::NOT_SUPPORTED)
+    });
+    code as usize
+}
+
+/// Their parameters are not known, and need not be: by the calling convention the caller cleans up. The result is as
+/// wide as a register, for those that return a pointer.
+macro_rules! unsupported {
+    ($($name:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> usize {
+            unsupported(stringify!($name))
+        }
+    )*};
+}
+include!(concat!(env!("OUT_DIR"), "/unsupported.rs"));

@@ -1,0 +1,182 @@
+//! How the emulator's other libraries reach the state that lives in libamdhip64.so.
+
+mod exports;
+mod handles;
+
+pub use handles::Handles;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::mem::transmute_copy;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Memory that work on a stream uses.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Extent {
+    /// First address; of the device or of the host.
+    pub address: usize,
+    /// How many bytes.
+    pub bytes: usize,
+    /// Whether they are written, or read.
+    pub writes: bool,
+}
+
+/// The functions of libamdhip64.so that its siblings use.
+struct Functions {
+    call: unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
+    get_device: unsafe extern "C" fn(*mut c_int) -> c_uint,
+    enqueue: unsafe extern "C" fn(
+        *mut c_void,
+        *const c_char,
+        *const Extent,
+        usize,
+        unsafe extern "C" fn(*mut c_void, c_int),
+        *mut c_void,
+    ) -> c_uint,
+    is_usable: unsafe extern "C" fn(*const c_void, usize) -> c_int,
+    uses: unsafe extern "C" fn(*const c_char, *const Extent, usize) -> c_int,
+    note: unsafe extern "C" fn(*const c_char),
+}
+
+/// The library next to the one that this code is part of. If the program has loaded it already, it is the same one.
+fn functions() -> &'static Functions {
+    static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
+        let path = own_folder().join("libamdhip64.so");
+        let name = CString::new(path.display().to_string()).expect("a path without zeros");
+        // SAFETY: the library's initialisers do nothing.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        assert!(!library.is_null(), "the emulator's {} cannot be loaded", path.display());
+        // SAFETY: the signatures are those in emulator/amdhip64/src.
+        unsafe {
+            Functions {
+                call: symbol(library, c"candle_rocm_emulator_call"),
+                get_device: symbol(library, c"hipGetDevice"),
+                enqueue: symbol(library, c"candle_rocm_emulator_enqueue"),
+                is_usable: symbol(library, c"candle_rocm_emulator_is_usable"),
+                uses: symbol(library, c"candle_rocm_emulator_uses"),
+                note: symbol(library, c"candle_rocm_emulator_note"),
+            }
+        }
+    })
+}
+
+/// A function of libamdhip64.so.
+///
+/// # Safety
+/// `library` is a handle, and `T` the type of the pointer to that function.
+unsafe fn symbol<T: Copy>(library: *mut c_void, name: &CStr) -> T {
+    // SAFETY: a valid handle and a zero-terminated name.
+    let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
+    assert!(!symbol.is_null(), "libamdhip64.so lacks {name:?}: it is not the emulator's");
+    // SAFETY: by contract.
+    unsafe { transmute_copy(&symbol) }
+}
+
+/// The folder of the shared library that holds this function.
+fn own_folder() -> &'static Path {
+    // SAFETY: all fields are valid as zeros.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: the address is that of a function of ours.
+    let found = unsafe { libc::dladdr(own_folder as *const c_void, &raw mut info) };
+    assert_ne!(found, 0, "the dynamic linker knows the library that runs");
+    // SAFETY: the linker's string lives as long as the library.
+    let path = unsafe { CStr::from_ptr(info.dli_fname) };
+    Path::new(path.to_str().expect("a path in UTF-8")).parent().unwrap_or(Path::new("."))
+}
+
+/// The calling thread's device.
+pub fn current_device() -> usize {
+    let mut device = 0;
+    // SAFETY: a valid pointer.
+    unsafe { (functions().get_device)(&raw mut device) };
+    device as usize
+}
+
+/// Puts work on a stream. When it runs, what it reads has been checked to be live and written.
+///
+/// `stream` is a `hipStream_t`. Returns a `hipError_t`; what the work did wrong shows when the stream is waited for.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "a handle, looked up and not dereferenced")]
+pub fn enqueue(
+    stream: *mut c_void,
+    function: &str,
+    extents: &[Extent],
+    work: impl FnOnce() + Send + 'static,
+) -> c_uint {
+    type Boxed = Box<dyn FnOnce() + Send>;
+    unsafe extern "C" fn perform(data: *mut c_void, wanted: c_int) {
+        // SAFETY: libamdhip64.so calls this once, with what `enqueue` passed.
+        let work = unsafe { Box::from_raw(data.cast::<Boxed>()) };
+        if wanted != 0 {
+            // A panic must not pass through the other library; its message is on standard error.
+            let _ = catch_unwind(AssertUnwindSafe(work));
+        }
+    }
+    let data: Box<Boxed> = Box::new(Box::new(work));
+    let function = zero_terminated(function);
+    // SAFETY: the arguments are as the function wants them; the work may run on any thread.
+    unsafe {
+        (functions().enqueue)(
+            stream,
+            function.as_ptr(),
+            extents.as_ptr(),
+            extents.len(),
+            perform,
+            Box::into_raw(data).cast(),
+        )
+    }
+}
+
+/// Whether a range is the host's own or inside one live allocation of a device.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "an address, looked up and not dereferenced")]
+pub fn is_usable(address: *const c_void, bytes: usize) -> bool {
+    // SAFETY: nothing is read from the address.
+    unsafe { (functions().is_usable)(address, bytes) != 0 }
+}
+
+/// Checks memory that work on a stream turns out to use, and notes what it is about to write. Only such work calls this.
+///
+/// `what` names the function and what the memory is to it. On false the work must do no more: the stream's next
+/// synchronisation reports the fault.
+pub fn uses(what: &str, extents: &[Extent]) -> bool {
+    let what = zero_terminated(what);
+    // SAFETY: a zero-terminated string, and as many extents as are said.
+    unsafe { (functions().uses)(what.as_ptr(), extents.as_ptr(), extents.len()) != 0 }
+}
+
+/// What a function does that the emulator lacks: it says so, is counted, and may be made to fail in another way.
+pub fn unsupported(function: &str, status: c_uint) -> usize {
+    let returned = call(function, "", status, || {
+        note(&format!("{function}: not supported by the emulated device"));
+        status
+    });
+    returned as usize
+}
+
+/// Says why a call is refused: on standard error once, and as the last report.
+pub fn note(text: &str) {
+    let text = zero_terminated(text);
+    // SAFETY: a zero-terminated string.
+    unsafe { (functions().note)(text.as_ptr()) };
+}
+
+fn zero_terminated(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).expect("no zeros are left")
+}
+
+/// Runs the body of an exported function: traced, made to fail if a test wants it, and with no panic leaving it.
+///
+/// `panicked` is what the function returns if the emulator has a bug.
+pub fn call(function: &str, arguments: &str, panicked: c_uint, body: impl FnOnce() -> c_uint) -> c_uint {
+    let guarded = AssertUnwindSafe(|| {
+        let (function, arguments) = (zero_terminated(function), zero_terminated(arguments));
+        // SAFETY: zero-terminated strings.
+        match unsafe { (functions().call)(function.as_ptr(), arguments.as_ptr()) } {
+            0 => body(),
+            code => code as c_uint,
+        }
+    });
+    catch_unwind(guarded).unwrap_or(panicked)
+}

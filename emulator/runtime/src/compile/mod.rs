@@ -1,0 +1,72 @@
+//! From a HIP source to a code object: a shared object that the host's C++ compiler makes.
+//!
+//! The source is preprocessed, the kernels are found in what comes out, a table of them is appended, and all of it is
+//! compiled. Code objects are cached on disk.
+
+mod cache;
+mod driver;
+mod dynamic_lds;
+mod headers;
+mod kernels;
+mod options;
+mod target;
+
+use crate::model::Model;
+use crate::settings::settings;
+use options::Options;
+
+/// A translation unit.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The name that messages give.
+    pub name: String,
+    /// HIP C++.
+    pub text: String,
+    /// Headers that it may include, by name.
+    pub headers: Vec<(String, String)>,
+    /// Options as for clang or hipRTC.
+    pub options: Vec<String>,
+    /// Template instances and the like whose kernels are wanted besides those of C linkage.
+    pub expressions: Vec<String>,
+}
+
+/// What a compiler leaves.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The code object, unless there were errors.
+    pub code: Option<Vec<u8>>,
+    /// Errors, warnings and remarks about options.
+    pub log: String,
+}
+
+/// Compiles for a model, or for the one that the options name.
+pub fn compile(source: &Source, model: &Model) -> Outcome {
+    let options = Options::parse(&source.options);
+    let mut log = options.remarks();
+    let target = options.target.clone().unwrap_or_else(|| model.name.to_owned());
+    let job = driver::Job { source, options: &options, target: &target, checked: settings().check };
+    let preprocessed = match driver::preprocess(&job) {
+        Ok(preprocessed) => dynamic_lds::rewrite(&preprocessed),
+        Err(errors) => return Outcome { code: None, log: log + &errors },
+    };
+    let unit = kernels::with_table(&preprocessed, &source.expressions);
+    let key = driver::key(&job, &unit);
+    let mut code = match cache::read(&key) {
+        Some(code) => code,
+        None => match driver::compile(&job, &unit) {
+            Ok((code, warnings)) => {
+                log += &warnings;
+                cache::write(&key, &code);
+                code
+            }
+            Err(errors) => return Outcome { code: None, log: log + &errors },
+        },
+    };
+    target::stamp(&mut code, &target);
+    Outcome { code: Some(code), log }
+}
+
+/// The name under which a module has the kernel of the `index`th name expression.
+pub fn lowered_name(index: usize) -> String {
+    format!("candle_rocm_emulator_expression_{index}")
+}

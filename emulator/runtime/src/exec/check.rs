@@ -1,0 +1,396 @@
+//! Checks of every load and store of a kernel.
+
+use std::ops::Range;
+use std::ptr;
+
+use super::Launch;
+use super::block::Block;
+use super::describe::{self, Site};
+use super::engine::{engine, fail};
+use super::lds::{Touch, Touches};
+use super::race::{MAX_LAUNCH, Write};
+use crate::memory::{Arena, ByteState, RACE_CELL, RACE_GRAIN};
+use crate::module::Segment;
+use crate::settings::settings;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// Who accessed the same bytes before.
+#[derive(Clone, Copy, Debug)]
+pub enum Earlier {
+    /// A write to device memory.
+    Device(Write),
+    /// A write to LDS.
+    LdsWrite(Touch),
+    /// A read of LDS.
+    LdsRead(Touch),
+}
+
+/// An access of the running thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    pub address: usize,
+    pub bytes: usize,
+    pub kind: Kind,
+    pub site: Site,
+}
+
+const INITIALIZED: u8 = ByteState::Initialized as u8;
+const UNADDRESSABLE: u8 = ByteState::Unaddressable as u8;
+
+/// A racing write of which only the outcome shows whether it does harm: writing the same value again does none.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    access: Access,
+    earlier: Earlier,
+    /// Content before the write, of as many bytes as were kept.
+    before: [u8; 16],
+    kept: usize,
+}
+
+/// Addresses as start and length: one comparison tells whether something lies inside.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: usize,
+    length: usize,
+}
+
+impl Span {
+    fn new(addresses: Range<usize>) -> Self {
+        Self { start: addresses.start, length: addresses.len() }
+    }
+
+    #[inline(always)]
+    fn contains(self, address: usize) -> bool {
+        address.wrapping_sub(self.start) < self.length
+    }
+
+    fn contains_all(self, address: usize, bytes: usize) -> bool {
+        self.contains(address) && self.length - (address - self.start) >= bytes
+    }
+}
+
+/// What the running thread may touch, and how its accesses are marked.
+#[derive(Debug)]
+pub struct Checker {
+    enabled: bool,
+    stack: Span,
+    /// Memory of the device that runs the kernel.
+    device: Span,
+    state_offset: usize,
+    races: usize,
+    arena_base: usize,
+    /// Marks writes of the running thread to device memory.
+    writer: Write,
+    pending: Option<Pending>,
+    /// The LDS objects of the block, the dynamic LDS last.
+    lds: Vec<Span>,
+    touches: *mut Touches,
+    /// Marks accesses of the running thread to LDS.
+    touch: Touch,
+    wave_size: u32,
+    reachable: u64,
+    image: *const [Segment],
+    launches: u64,
+}
+
+const NOWHERE: Span = Span { start: 0, length: 0 };
+
+impl Checker {
+    /// One that lets everything pass until it is prepared.
+    pub const fn new() -> Self {
+        Self {
+            enabled: false,
+            stack: NOWHERE,
+            device: NOWHERE,
+            state_offset: 0,
+            races: 0,
+            arena_base: 0,
+            writer: Write::NONE,
+            pending: None,
+            lds: Vec::new(),
+            touches: ptr::null_mut(),
+            touch: Touch::NONE,
+            wave_size: 0,
+            reachable: 0,
+            image: &[],
+            launches: 0,
+        }
+    }
+
+    /// Makes ready for a launch.
+    pub fn prepare(&mut self, arena: &Arena, launch: &Launch) {
+        self.enabled = settings().check;
+        self.device = Span::new(arena.addresses(launch.device));
+        (self.state_offset, self.races, self.arena_base) = (arena.state_offset, arena.races, arena.base);
+        self.wave_size = launch.model().wave_size;
+        self.reachable = launch.reachable | 1 << arena.host_segment();
+        self.image = launch.function.module.segments();
+        self.pending = None;
+        self.launches += 1;
+        if self.launches > MAX_LAUNCH {
+            arena.forget_races();
+            self.launches = 1;
+        }
+    }
+
+    /// Whether accesses are checked at all.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// The running thread has another stack.
+    pub fn enter_stack(&mut self, stack: Range<usize>) {
+        self.stack = Span::new(stack);
+    }
+
+    /// The addresses of the running thread's stack.
+    pub fn stack(&self) -> Range<usize> {
+        self.stack.start..self.stack.start + self.stack.length
+    }
+
+    /// Another block runs.
+    pub fn enter_lds(&mut self, static_lds: &[Range<usize>], block: &mut Block) {
+        self.lds.clear();
+        self.lds.extend(static_lds.iter().cloned().chain([block.dynamic_lds.addresses()]).map(Span::new));
+        self.touches = &raw mut block.touches;
+    }
+
+    /// Where an access lies in the LDS, counted through all its objects.
+    fn lds_offset(&self, address: usize, bytes: usize) -> Option<usize> {
+        let mut offset = 0;
+        for object in &self.lds {
+            if object.contains_all(address, bytes) {
+                return Some(offset + address - object.start);
+            }
+            offset += object.length;
+        }
+        None
+    }
+
+    /// Another thread runs, or the same one after a wait.
+    pub fn enter_thread(&mut self, block: &Block, thread: u32) {
+        if self.enabled {
+            let wave = (thread / self.wave_size) as usize;
+            self.writer = Write::by(self.launches, block.number, block.barriers, thread);
+            self.touch = Touch::new(thread, block.barriers, block.wave_synchronisations[wave], false);
+        }
+    }
+
+    /// The states of bytes of device memory.
+    ///
+    /// # Safety
+    /// The address lies in the arena.
+    #[inline(always)]
+    unsafe fn states<const BYTES: usize>(&self, address: usize) -> *mut [u8; BYTES] {
+        address.wrapping_add(self.state_offset) as *mut [u8; BYTES]
+    }
+
+    /// Calls `visit` with the race cell and the bytes of each word that an access touches.
+    ///
+    /// # Safety
+    /// The addresses lie in the arena.
+    #[inline(always)]
+    unsafe fn words(&self, address: usize, bytes: usize, mut visit: impl FnMut(&mut Write, u64)) {
+        let offset = address - self.arena_base;
+        let (first, last) = (offset / RACE_GRAIN, (offset + bytes - 1) / RACE_GRAIN);
+        for word in first..=last {
+            let low = if word == first { offset % RACE_GRAIN } else { 0 };
+            let high = if word == last { (offset + bytes - 1) % RACE_GRAIN + 1 } else { RACE_GRAIN };
+            // SAFETY: the cells of the arena's words are mapped, and only the executing thread uses them.
+            let cell = unsafe { &mut *((self.races + word * RACE_CELL) as *mut Write) };
+            visit(cell, (1 << high) - (1 << low));
+        }
+    }
+
+    /// Looks for an earlier write by someone else, and notes this one if it is a write.
+    ///
+    /// # Safety
+    /// The addresses lie in live device memory.
+    #[inline(always)]
+    unsafe fn find_race(&self, address: usize, bytes: usize, kind: Kind) -> Option<Write> {
+        let mut race = None;
+        // SAFETY: by contract.
+        unsafe {
+            self.words(address, bytes, |cell, mask| {
+                let own = self.writer.of_bytes(mask);
+                let own = if kind == Kind::Atomic { own.atomic() } else { own };
+                if own.is_by_another(*cell) && race.is_none() && is_race(own, *cell, kind) {
+                    race = Some(*cell);
+                }
+                if kind != Kind::Read {
+                    *cell = own.after(*cell);
+                }
+            });
+        }
+        race
+    }
+}
+
+/// Whether an earlier write of the same launch by someone else makes this access undefined.
+#[cold]
+fn is_race(own: Write, earlier: Write, kind: Kind) -> bool {
+    // SAFETY: called from a kernel.
+    let block = unsafe { engine() }.block();
+    let harmless = match kind {
+        // Reading what others update atomically is how loops around atomicCAS begin.
+        Kind::Read | Kind::Atomic => earlier.is_atomic(),
+        Kind::Write => false,
+    };
+    // A block that used an atomic may have learnt from it that another block is done.
+    let informed = block.has_used_atomics && earlier.block() != own.block();
+    let wave = |thread: u32| thread / unsafe { engine() }.wave_size;
+    let same_wave = own.block() == earlier.block() && wave(own.thread()) == wave(earlier.thread());
+    let synchronised = same_wave && block.wave_synchronisations[wave(own.thread()) as usize] > 0;
+    !harmless && !informed && !synchronised && own.races_with(earlier)
+}
+
+/// Checks an access of `BYTES` bytes.
+///
+/// # Safety
+/// Called from the running kernel.
+#[inline(always)]
+pub unsafe fn access<const BYTES: usize, const WRITE: bool>(address: usize, site: usize) {
+    // SAFETY: by contract; no reference is kept when the thread fails.
+    let c = unsafe { &mut engine().checker };
+    if c.pending.is_some() {
+        settle();
+    }
+    if c.stack.contains(address) {
+        return;
+    }
+    let kind = if WRITE { Kind::Write } else { Kind::Read };
+    let access = Access { address, bytes: BYTES, kind, site: Site::Code(site) };
+    if c.device.contains(address) {
+        // SAFETY: the address lies in the arena; the states of what follows it are mapped too.
+        let states = unsafe { c.states::<BYTES>(address) };
+        // SAFETY: as above.
+        if unsafe { states.read_unaligned() } == [INITIALIZED; BYTES] {
+            // SAFETY: the bytes are those of a live allocation.
+            if let Some(earlier) = unsafe { c.find_race(address, BYTES, kind) } {
+                race(access, Earlier::Device(earlier));
+            }
+            return;
+        }
+    }
+    check(access);
+}
+
+/// Checks any access.
+#[cold]
+#[inline(never)]
+pub fn check(access: Access) {
+    // SAFETY: called from a kernel.
+    let c = unsafe { &mut engine().checker };
+    let Access { address, bytes, kind, .. } = access;
+    if bytes == 0 || c.stack.contains_all(address, bytes) {
+        return;
+    }
+    let arena = Arena::get();
+    if arena.contains(address) {
+        let segment = (address - arena.base) / arena.segment;
+        if c.reachable >> segment & 1 == 0 {
+            fail(describe::unreachable_device(&access, segment));
+        }
+        check_device(access);
+    } else if let Some(offset) = c.lds_offset(address, bytes) {
+        check_lds(access, offset);
+    } else {
+        // SAFETY: the module outlives the launch.
+        let image = unsafe { &*c.image };
+        let within = |segment: &&Segment| Span::new(segment.addresses.clone()).contains_all(address, bytes);
+        match image.iter().find(within) {
+            Some(segment) if segment.writable || kind == Kind::Read => {}
+            _ => {
+                fail(describe::nowhere(&access, c.lds.iter().map(|object| object.start..object.start + object.length)))
+            }
+        }
+    }
+}
+
+/// Checks an access to an address in the arena that no short cut has found to be right.
+fn check_device(access: Access) {
+    let Access { address, bytes, kind, .. } = access;
+    // SAFETY: called from a kernel.
+    let c = unsafe { &mut engine().checker };
+    // SAFETY: the states of the arena are mapped, and only the executing thread touches those of live allocations.
+    let states = unsafe { std::slice::from_raw_parts_mut(c.states::<1>(address).cast::<u8>(), bytes) };
+    // An atomic operation on a part of a word is made of one on the whole word, which may reach past the end.
+    let exempt = |state: &u8| kind == Kind::Atomic && *state == UNADDRESSABLE;
+    if states.iter().all(|state| *state == UNADDRESSABLE)
+        || states.iter().any(|state| *state == UNADDRESSABLE && !exempt(state))
+    {
+        fail(describe::invalid_address(&access));
+    }
+    let initialized = |state: &u8| *state == INITIALIZED;
+    match kind {
+        Kind::Read if !states.iter().all(initialized) => fail(describe::uninitialized(&access)),
+        Kind::Atomic if !states.iter().any(initialized) => fail(describe::uninitialized(&access)),
+        Kind::Read => {}
+        Kind::Write | Kind::Atomic => {
+            states.iter_mut().filter(|state| **state != UNADDRESSABLE).for_each(|state| *state = INITIALIZED);
+        }
+    }
+    if kind == Kind::Atomic {
+        // SAFETY: called from a kernel.
+        unsafe { engine() }.block().has_used_atomics = true;
+    }
+    // SAFETY: the bytes are those of a live allocation.
+    if let Some(earlier) = unsafe { c.find_race(address, bytes, kind) } {
+        race(access, Earlier::Device(earlier));
+    }
+}
+
+/// Checks an access to bytes of LDS, counted from the start of the static LDS through the dynamic.
+fn check_lds(access: Access, start: usize) {
+    // SAFETY: called from a kernel.
+    let c = unsafe { &mut engine().checker };
+    // SAFETY: those of the current block.
+    let touches = unsafe { &mut *c.touches };
+    let bytes = start..start + access.bytes;
+    let own = if access.kind == Kind::Atomic { c.touch.as_atomic() } else { c.touch };
+    if access.kind != Kind::Write && touches.writes[bytes.clone()].iter().any(|write| !write.exists()) {
+        fail(describe::uninitialized(&access));
+    }
+    let races = |earlier: &&Touch| earlier.races_with(own, c.wave_size);
+    let write = touches.writes[bytes.clone()].iter().find(races).map(|write| Earlier::LdsWrite(*write));
+    let read = || touches.reads[bytes.clone()].iter().find(races).map(|read| Earlier::LdsRead(*read));
+    let earlier = if access.kind == Kind::Read { write } else { write.or_else(read) };
+    match access.kind {
+        Kind::Read => touches.reads[bytes].iter_mut().for_each(|read| *read = read.and_also(own, c.wave_size)),
+        Kind::Write | Kind::Atomic => touches.writes[bytes].fill(own),
+    }
+    if let Some(earlier) = earlier {
+        race(access, earlier);
+    }
+}
+
+/// Reports a race, of a plain write only once it turns out to change something.
+fn race(access: Access, earlier: Earlier) {
+    if access.kind != Kind::Write {
+        fail(describe::race(&access, earlier));
+    }
+    let mut before = [0; 16];
+    let kept = access.bytes.min(before.len());
+    // SAFETY: the access was found to be to memory that is there.
+    unsafe { ptr::copy_nonoverlapping(access.address as *const u8, before.as_mut_ptr(), kept) };
+    // SAFETY: called from a kernel.
+    unsafe { engine() }.checker.pending = Some(Pending { access, earlier, before, kept });
+}
+
+/// Reports the last racing write of the running thread if it has changed something.
+pub fn settle() {
+    // SAFETY: called from a kernel.
+    let Some(pending) = unsafe { engine() }.checker.pending.take() else { return };
+    // SAFETY: as in `race`.
+    let now = unsafe { std::slice::from_raw_parts(pending.access.address as *const u8, pending.kept) };
+    if now != &pending.before[..pending.kept] {
+        fail(describe::race(&pending.access, pending.earlier));
+    }
+}

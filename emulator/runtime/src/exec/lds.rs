@@ -1,0 +1,146 @@
+//! Who touched which byte of a block's LDS since the last barrier.
+
+/// One access, packed. A byte's cell holds the last one; zero is none.
+///
+/// Bits: 0-9 thread, 10 atomic, 11 several threads of a wave, 12 several waves, 16-31 the wave's synchronisations,
+/// 32-61 the block's barriers, 63 set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch(u64);
+
+const ATOMIC: u64 = 1 << 10;
+const SEVERAL_LANES: u64 = 1 << 11;
+const SEVERAL_WAVES: u64 = 1 << 12;
+
+impl Touch {
+    /// No access.
+    pub const NONE: Self = Self(0);
+
+    /// An access by a thread after so many barriers of the block and synchronisations of the wave.
+    pub fn new(thread: u32, barriers: u32, wave_synchronisations: u32, atomic: bool) -> Self {
+        let atomic = if atomic { ATOMIC } else { 0 };
+        let epochs = u64::from(barriers & 0x3fff_ffff) << 32 | u64::from(wave_synchronisations & 0xffff) << 16;
+        Self(1 << 63 | epochs | atomic | u64::from(thread))
+    }
+
+    /// The same access as an atomic one.
+    pub fn as_atomic(self) -> Self {
+        Self(self.0 | ATOMIC)
+    }
+
+    /// Whether there was an access at all.
+    pub fn exists(self) -> bool {
+        self.0 != 0
+    }
+
+    /// The thread, counted within its block.
+    pub fn thread(self) -> u32 {
+        (self.0 & 0x3ff) as u32
+    }
+
+    fn is_atomic(self) -> bool {
+        self.0 & ATOMIC != 0
+    }
+
+    fn barriers(self) -> u64 {
+        self.0 >> 32 & 0x3fff_ffff
+    }
+
+    fn wave_synchronisations(self) -> u64 {
+        self.0 >> 16 & 0xffff
+    }
+
+    /// Whether nothing orders this earlier access and a later one, of which at least one writes.
+    pub fn races_with(self, later: Self, wave_size: u32) -> bool {
+        if !self.exists() || self.barriers() != later.barriers() || (self.is_atomic() && later.is_atomic()) {
+            return false;
+        }
+        if self.0 & SEVERAL_WAVES != 0 {
+            return true;
+        }
+        let same_wave = self.thread() / wave_size == later.thread() / wave_size;
+        let synchronised = same_wave && self.wave_synchronisations() != later.wave_synchronisations();
+        let same_thread = self.thread() == later.thread() && self.0 & SEVERAL_LANES == 0;
+        !synchronised && !same_thread
+    }
+
+    /// This earlier read together with a later one.
+    pub fn and_also(self, later: Self, wave_size: u32) -> Self {
+        if !self.exists()
+            || self.barriers() != later.barriers()
+            || self.thread() == later.thread() && self.0 & (SEVERAL_LANES | SEVERAL_WAVES) == 0
+        {
+            return later;
+        }
+        let same_wave = self.thread() / wave_size == later.thread() / wave_size;
+        let before = self.0 & (SEVERAL_LANES | SEVERAL_WAVES);
+        match same_wave {
+            true if self.wave_synchronisations() != later.wave_synchronisations() => {
+                Self(later.0 | before & SEVERAL_WAVES)
+            }
+            true => Self(later.0 | before | SEVERAL_LANES),
+            false => Self(later.0 | before | SEVERAL_WAVES),
+        }
+    }
+}
+
+/// The last write and the last reads of each byte.
+#[derive(Debug, Default)]
+pub struct Touches {
+    /// Last write of each byte; a byte without one is uninitialised.
+    pub writes: Vec<Touch>,
+    /// Last read of each byte.
+    pub reads: Vec<Touch>,
+}
+
+impl Touches {
+    /// Forgets everything, for a block with so many bytes of LDS.
+    pub fn reset(&mut self, bytes: usize) {
+        for touches in [&mut self.writes, &mut self.reads] {
+            touches.clear();
+            touches.resize(bytes, Touch::NONE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(thread: u32, barriers: u32) -> Touch {
+        Touch::new(thread, barriers, 0, false)
+    }
+
+    #[test]
+    fn a_barrier_orders() {
+        assert!(plain(1, 0).races_with(plain(2, 0), 32));
+        assert!(!plain(1, 0).races_with(plain(2, 1), 32));
+        assert!(!plain(1, 0).races_with(plain(1, 0), 32));
+        assert!(!Touch::NONE.races_with(plain(1, 0), 32));
+    }
+
+    #[test]
+    fn a_wave_synchronisation_orders_its_own_wave_only() {
+        let later = |thread| Touch::new(thread, 0, 1, false);
+        assert!(!plain(1, 0).races_with(later(2), 32));
+        assert!(plain(1, 0).races_with(later(40), 32));
+    }
+
+    #[test]
+    fn atomics_race_with_plain_accesses_only() {
+        let atomic = |thread| Touch::new(thread, 0, 0, true);
+        assert!(!atomic(1).races_with(atomic(2), 32));
+        assert!(atomic(1).races_with(plain(2, 0), 32));
+        assert!(plain(1, 0).races_with(atomic(2), 32));
+    }
+
+    #[test]
+    fn several_readers_are_remembered() {
+        let lanes = plain(1, 0).and_also(plain(2, 0), 32);
+        assert!(lanes.races_with(plain(2, 0), 32));
+        assert!(!lanes.races_with(Touch::new(2, 0, 1, false), 32));
+        let waves = plain(1, 0).and_also(plain(40, 0), 32);
+        assert!(waves.races_with(Touch::new(40, 0, 1, false), 32));
+        assert!(!waves.races_with(plain(40, 1), 32));
+        assert!(!plain(1, 0).and_also(plain(1, 0), 32).races_with(plain(1, 0), 32));
+    }
+}

@@ -1,0 +1,208 @@
+//! Operations among the lanes of a wave, once every lane of it waits or has returned.
+
+use crate::module::abi::{Barrier, CrossLane};
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// All threads of the block.
+    Barrier {
+        /// What it returns.
+        kind: Barrier,
+        /// The thread's contribution.
+        predicate: bool,
+        /// Source line.
+        line: u32,
+    },
+    /// The lanes of the wave.
+    CrossLane(Exchange),
+}
+
+/// A lane's part in a shuffle or vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What is asked.
+    pub operation: CrossLane,
+    /// The value that the lane offers; 0 or 1 for a vote.
+    pub value: u64,
+    /// Source lane, distance or mask of a shuffle.
+    pub operand: i32,
+    /// Lanes of a segment of the wave.
+    pub width: i32,
+    /// Lanes that the program expects to take part.
+    pub mask: u64,
+    /// Source line.
+    pub line: u32,
+}
+
+/// A lane of a wave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Waits.
+    At(Request),
+    /// Its thread has returned, or the block ends before it.
+    Gone,
+}
+
+impl Lane {
+    /// Whether it waits at `__syncwarp`.
+    pub fn synchronizes(&self) -> bool {
+        matches!(self, Self::At(Request::CrossLane(Exchange { operation: CrossLane::Synchronize, .. })))
+    }
+}
+
+/// Why an operation among lanes has no defined result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divergence {
+    /// Lanes wait for different operations, or for the same at different lines.
+    Different(Exchange, Exchange),
+    /// A lane reads from one that takes no part.
+    InactiveSource {
+        /// The lane that reads.
+        lane: usize,
+        /// The lane that it reads from.
+        source: usize,
+        /// What it asked.
+        exchange: Exchange,
+    },
+    /// The mask of a `_sync` operation names a lane that takes no part.
+    AbsentFromMask {
+        /// That lane.
+        lane: usize,
+        /// What the others asked.
+        exchange: Exchange,
+    },
+    /// The width is no power of two or more than a wave.
+    Width(Exchange),
+}
+
+/// The results of all lanes that wait for an operation among lanes; lanes at a barrier get none.
+///
+/// # Errors
+/// When the lanes diverge.
+pub fn resolve(lanes: &[Lane], wave_size: usize) -> Result<Vec<(usize, u64)>, Divergence> {
+    let exchange = |lane: usize| match lanes.get(lane) {
+        Some(Lane::At(Request::CrossLane(exchange))) => Some(*exchange),
+        _ => None,
+    };
+    let participants: Vec<_> = (0..lanes.len()).filter_map(|lane| Some((lane, exchange(lane)?))).collect();
+    let Some(&(_, first)) = participants.first() else { return Ok(Vec::new()) };
+    let different = |other: &Exchange| (other.operation, other.line) != (first.operation, first.line);
+    if let Some((_, other)) = participants.iter().find(|(_, other)| different(other)) {
+        return Err(Divergence::Different(first, *other));
+    }
+    for (_, exchange) in &participants {
+        let expected = |lane: &usize| exchange.mask != u64::MAX && exchange.mask >> lane & 1 == 1;
+        if let Some(lane) =
+            (0..wave_size).filter(expected).find(|lane| participants.iter().all(|(other, _)| other != lane))
+        {
+            return Err(Divergence::AbsentFromMask { lane, exchange: *exchange });
+        }
+    }
+    let votes = participants.iter().fold(0u64, |mask, (lane, exchange)| mask | (exchange.value & 1) << lane);
+    let active = participants.iter().fold(0u64, |mask, (lane, _)| mask | 1 << lane);
+    let result = |&(lane, asked): &(usize, Exchange)| {
+        let value = match asked.operation {
+            CrossLane::Ballot => votes,
+            CrossLane::Any => u64::from(votes != 0),
+            CrossLane::All => u64::from(votes == active),
+            CrossLane::Synchronize => 0,
+            CrossLane::Shuffle | CrossLane::ShuffleUp | CrossLane::ShuffleDown | CrossLane::ShuffleXor => {
+                let source = source_of(lane, &asked, wave_size).ok_or(Divergence::Width(asked))?;
+                exchange(source).ok_or(Divergence::InactiveSource { lane, source, exchange: asked })?.value
+            }
+        };
+        Ok((lane, value))
+    };
+    participants.iter().map(result).collect()
+}
+
+/// The lane that a shuffle reads from, or none if the width has no meaning.
+///
+/// As HIP defines them: lanes outside of the segment of `width` lanes are never read; the lane's own value is.
+fn source_of(lane: usize, exchange: &Exchange, wave_size: usize) -> Option<usize> {
+    let width = usize::try_from(exchange.width).ok().filter(|width| width.is_power_of_two() && *width <= wave_size)?;
+    let segment = lane & !(width - 1);
+    let (lane, operand) = (lane as i64, i64::from(exchange.operand));
+    let source = match exchange.operation {
+        CrossLane::Shuffle => return Some(segment + (exchange.operand as usize & (width - 1))),
+        CrossLane::ShuffleUp => lane - operand,
+        CrossLane::ShuffleDown => lane + operand,
+        _ => lane ^ operand,
+    };
+    let end = (segment + width) as i64;
+    let below = exchange.operation != CrossLane::ShuffleXor && source < segment as i64;
+    Some(if below || source >= end || source < 0 { lane } else { source } as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(operation: CrossLane, value: u64, operand: i32, width: i32) -> Exchange {
+        Exchange { operation, value, operand, width, mask: u64::MAX, line: 1 }
+    }
+
+    fn at(exchange: Exchange) -> Lane {
+        Lane::At(Request::CrossLane(exchange))
+    }
+
+    fn shuffle(operation: CrossLane, operand: i32, width: i32, wave_size: usize) -> Vec<u64> {
+        let lanes: Vec<_> = (0..wave_size).map(|lane| at(exchange(operation, lane as u64, operand, width))).collect();
+        resolve(&lanes, wave_size).unwrap().into_iter().map(|(_, value)| value).collect()
+    }
+
+    #[test]
+    fn shuffles_stay_inside_their_segment() {
+        assert_eq!(shuffle(CrossLane::Shuffle, 3, 8, 32)[..10], [3, 3, 3, 3, 3, 3, 3, 3, 11, 11]);
+        assert_eq!(shuffle(CrossLane::Shuffle, 35, 32, 32)[0], 3);
+        assert_eq!(shuffle(CrossLane::ShuffleUp, 2, 4, 32)[..8], [0, 1, 0, 1, 4, 5, 4, 5]);
+        assert_eq!(shuffle(CrossLane::ShuffleDown, 2, 4, 32)[..8], [2, 3, 2, 3, 6, 7, 6, 7]);
+        assert_eq!(shuffle(CrossLane::ShuffleXor, 1, 32, 32)[..4], [1, 0, 3, 2]);
+        assert_eq!(shuffle(CrossLane::ShuffleXor, 4, 4, 32)[..8], [0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(shuffle(CrossLane::ShuffleXor, 32, 64, 64)[0], 32);
+    }
+
+    #[test]
+    fn votes_count_active_lanes_only() {
+        let vote = |operation, value| at(exchange(operation, value, 0, 0));
+        let lanes = |operation| [vote(operation, 1), Lane::Gone, vote(operation, 0), vote(operation, 1)];
+        let results = |operation| resolve(&lanes(operation), 32).unwrap();
+        assert_eq!(results(CrossLane::Ballot), [(0, 0b1001), (2, 0b1001), (3, 0b1001)]);
+        assert_eq!(results(CrossLane::Any)[0].1, 1);
+        assert_eq!(results(CrossLane::All)[0].1, 0);
+        assert_eq!(resolve(&[vote(CrossLane::All, 1), Lane::Gone], 32).unwrap(), [(0, 1)]);
+    }
+
+    #[test]
+    fn lanes_at_different_operations_diverge() {
+        let xor = exchange(CrossLane::ShuffleXor, 0, 1, 32);
+        let elsewhere = Exchange { line: 2, ..xor };
+        assert_eq!(resolve(&[at(xor), at(elsewhere)], 32), Err(Divergence::Different(xor, elsewhere)));
+    }
+
+    #[test]
+    fn reading_a_lane_that_takes_no_part_is_reported() {
+        let xor = exchange(CrossLane::ShuffleXor, 0, 1, 32);
+        let barrier = Lane::At(Request::Barrier { kind: Barrier::Plain, predicate: false, line: 9 });
+        for other in [Lane::Gone, barrier] {
+            let expected = Divergence::InactiveSource { lane: 0, source: 1, exchange: xor };
+            assert_eq!(resolve(&[at(xor), other], 32), Err(expected));
+        }
+    }
+
+    #[test]
+    fn a_mask_names_who_must_take_part() {
+        let vote = Exchange { mask: 0b111, ..exchange(CrossLane::Ballot, 1, 0, 0) };
+        let lanes = [at(vote), at(vote), Lane::Gone];
+        assert_eq!(resolve(&lanes, 32), Err(Divergence::AbsentFromMask { lane: 2, exchange: vote }));
+    }
+
+    #[test]
+    fn a_width_is_a_power_of_two_up_to_the_wave() {
+        for (width, wave_size) in [(0, 32), (24, 32), (64, 32), (-1, 64)] {
+            let asked = exchange(CrossLane::Shuffle, 0, 0, width);
+            assert_eq!(resolve(&[at(asked)], wave_size), Err(Divergence::Width(asked)));
+        }
+    }
+}

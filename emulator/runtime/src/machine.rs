@@ -1,0 +1,175 @@
+//! The emulated machine: devices, their memory and streams, behind one lock; and the driver that does queued work.
+
+use std::cell::Cell;
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
+
+use crate::error::{HipError, HipResult};
+use crate::memory::Memory;
+use crate::queue::{self, MAX_BACKLOG, Queues, StreamId, Work};
+use crate::random::Random;
+use crate::settings::settings;
+
+/// All state but that of a running kernel.
+#[derive(Debug)]
+pub struct Machine {
+    /// Allocations.
+    pub memory: Memory,
+    /// Streams.
+    pub queues: Queues,
+    /// The fault of each device; it stays until the process ends or a test resets it.
+    pub faults: Vec<Option<HipError>>,
+    /// Devices whose memory each device may use, one bit each.
+    pub peers: Vec<u64>,
+}
+
+static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| {
+    let devices = settings().devices.len();
+    Mutex::new(Machine {
+        memory: Memory::default(),
+        queues: Queues::new(devices, Random::new(settings().seed)),
+        faults: vec![None; devices],
+        peers: (0..devices).map(|device| 1 << device).collect(),
+    })
+});
+
+/// Announces that a piece of work is done.
+static PROGRESS: Condvar = Condvar::new();
+
+thread_local! {
+    static CURRENT_DEVICE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The machine, for a short time: never while work is done.
+pub fn lock() -> MutexGuard<'static, Machine> {
+    MACHINE.lock().expect("no panic while the machine is held")
+}
+
+/// The calling thread's device.
+pub fn current_device() -> usize {
+    CURRENT_DEVICE.get()
+}
+
+/// Sets the calling thread's device.
+///
+/// # Errors
+/// `hipErrorInvalidDevice` if there is none of that number.
+pub fn set_current_device(device: usize) -> HipResult {
+    if device >= settings().devices.len() {
+        return Err(HipError::INVALID_DEVICE);
+    }
+    CURRENT_DEVICE.set(device);
+    Ok(())
+}
+
+impl Machine {
+    /// The device's fault as an error.
+    ///
+    /// # Errors
+    /// The code with which a kernel failed on that device.
+    pub fn healthy(&self, device: usize) -> HipResult {
+        self.faults[device].map_or(Ok(()), Err)
+    }
+}
+
+/// Adds work to a stream; does some if the stream has too much.
+///
+/// # Errors
+/// `hipErrorInvalidHandle` if there is no such stream, the device's fault if it has one.
+pub fn enqueue(stream: StreamId, work: Work) -> HipResult {
+    let mut machine = lock();
+    let device = machine.queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
+    machine.healthy(device)?;
+    machine.queues.enqueue(stream, work);
+    let full = machine.queues.backlog(stream) >= MAX_BACKLOG;
+    drop(machine);
+    if full {
+        drive(|machine| machine.queues.backlog(stream) <= MAX_BACKLOG / 2);
+    }
+    Ok(())
+}
+
+/// Waits until a stream has done all that it has now.
+///
+/// # Errors
+/// As [`enqueue`].
+pub fn synchronize_stream(stream: StreamId) -> HipResult {
+    let machine = lock();
+    let device = machine.queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
+    let place = machine.queues.last_place();
+    drop(machine);
+    drive(|machine| machine.queues.is_past(stream, place));
+    lock().healthy(device)
+}
+
+/// Waits until all streams of a device have done all that they have now.
+///
+/// # Errors
+/// The device's fault if it has one.
+pub fn synchronize_device(device: usize) -> HipResult {
+    let place = lock().queues.last_place();
+    drive(|machine| machine.queues.is_device_past(device, place));
+    lock().healthy(device)
+}
+
+/// Does queued work, of whatever stream the seed says, until a condition holds that some of it brings about.
+pub fn drive(until: impl Fn(&Machine) -> bool) {
+    let mut machine = lock();
+    while !until(&machine) {
+        if let Some((stream, work)) = machine.queues.take() {
+            machine = do_outside(machine, stream, work);
+        } else {
+            // All that may run is being done by other threads.
+            assert!(machine.queues.is_busy(), "queued work waits for something that nobody will do");
+            machine = PROGRESS.wait(machine).expect("no panic while the machine is held");
+        }
+    }
+}
+
+/// Does one piece of queued work if there is any that may run.
+pub fn step() {
+    let mut machine = lock();
+    if let Some((stream, work)) = machine.queues.take() {
+        drop(do_outside(machine, stream, work));
+    }
+}
+
+fn do_outside(machine: MutexGuard<'static, Machine>, stream: StreamId, work: Work) -> MutexGuard<'static, Machine> {
+    let device = machine.queues.device_of(stream);
+    drop(machine);
+    let outcome = queue::perform(work);
+    let mut machine = lock();
+    machine.queues.finish(stream);
+    if let (Err(report), Some(device)) = (outcome, device) {
+        report.publish();
+        machine.faults[device] = Some(report.code);
+        machine.queues.abandon(device);
+    }
+    PROGRESS.notify_all();
+    machine
+}
+
+/// The allocation nearest to an access, in words; none if there is no allocation at all.
+pub fn nearest_allocation(address: usize, bytes: usize) -> Option<String> {
+    let (allocation, freed) = lock().memory.nearest(address)?;
+    let end = allocation.start + allocation.size;
+    let whereabouts = if address + bytes <= allocation.start {
+        format!("{} bytes before", allocation.start - address)
+    } else if address >= end {
+        format!("{} bytes past the end of", address - end)
+    } else if address + bytes > end {
+        format!("{} bytes of it past the end of", address + bytes - end)
+    } else {
+        format!("at offset {} of", address - allocation.start)
+    };
+    let fate = if freed { ", which was freed" } else { "" };
+    Some(format!(
+        "{whereabouts} allocation {} of {} bytes at {:#x}{fate}",
+        allocation.number, allocation.size, allocation.start
+    ))
+}
+
+/// Clears the faults of all devices and what was reported.
+pub fn reset() {
+    lock().faults.fill(None);
+    crate::report::forget_reports();
+}

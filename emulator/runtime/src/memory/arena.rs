@@ -1,0 +1,106 @@
+//! The address range of all device memory and, at fixed distances from it, what is known about each byte.
+
+use std::ops::Range;
+use std::ptr;
+use std::sync::OnceLock;
+
+use crate::settings::settings;
+
+/// Reserved addresses: one segment per device, then one for pinned host memory.
+///
+/// Next to them lie, when kernels are checked, one [`ByteState`](super::ByteState) per byte and one race cell
+/// (`exec::check::race`) per four bytes. Pages cost memory only once touched.
+#[derive(Debug)]
+pub struct Arena {
+    /// First address of the first segment.
+    pub base: usize,
+    /// Bytes of a segment.
+    pub segment: usize,
+    /// Number of segments.
+    pub segments: usize,
+    /// Distance from an address to the state of its byte; 0 when kernels are not checked.
+    pub state_offset: usize,
+    /// First race cell; 0 when kernels are not checked.
+    pub races: usize,
+}
+
+/// Bytes of a race cell, and of device memory that it stands for.
+pub const RACE_CELL: usize = 8;
+/// See [`RACE_CELL`].
+pub const RACE_GRAIN: usize = 4;
+
+const SMALLEST_SEGMENT: usize = 1 << 30;
+
+impl Arena {
+    /// The arena of this process, reserved at first use.
+    pub fn get() -> &'static Self {
+        static ARENA: OnceLock<Arena> = OnceLock::new();
+        ARENA.get_or_init(|| {
+            let settings = settings();
+            // Twice the limit, so that freed memory can rest before its addresses are used again.
+            let segment = (2 * settings.memory).next_multiple_of(SMALLEST_SEGMENT);
+            let segments = settings.devices.len() + 1;
+            let length = segment * segments;
+            let base = reserve(length);
+            if settings.check {
+                let state_offset = reserve(length).wrapping_sub(base);
+                Self { base, segment, segments, state_offset, races: reserve(length / RACE_GRAIN * RACE_CELL) }
+            } else {
+                Self { base, segment, segments, state_offset: 0, races: 0 }
+            }
+        })
+    }
+
+    /// The addresses of a segment.
+    pub fn addresses(&self, segment: usize) -> Range<usize> {
+        let start = self.base + segment * self.segment;
+        start..start + self.segment
+    }
+
+    /// The segment of pinned host memory.
+    pub fn host_segment(&self) -> usize {
+        self.segments - 1
+    }
+
+    /// Whether an address lies in the arena.
+    pub fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.base) < self.segment * self.segments
+    }
+
+    /// Forgets who wrote what: needed when the numbers of launches start again.
+    pub fn forget_races(&self) {
+        if self.races != 0 {
+            discard(self.races, self.segment * self.segments / RACE_GRAIN * RACE_CELL);
+        }
+    }
+}
+
+/// Reserves zeroed pages that cost nothing until they are touched.
+fn reserve(length: usize) -> usize {
+    // SAFETY: an anonymous mapping at an address of the system's choice touches nothing that exists.
+    let address = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(address, libc::MAP_FAILED, "cannot reserve {length} bytes of addresses for the emulated devices");
+    // SAFETY: the range was mapped above. Huge pages would turn each touched byte into two megabytes.
+    unsafe { libc::madvise(address, length, libc::MADV_NOHUGEPAGE) };
+    address as usize
+}
+
+/// Gives the whole pages of a range in the arena or its shadows back to the system; they read as zero afterwards.
+pub fn discard(address: usize, length: usize) {
+    const PAGE: usize = 4096;
+    let start = address.next_multiple_of(PAGE);
+    let end = (address + length) / PAGE * PAGE;
+    if start < end {
+        // SAFETY: the caller owns the range, which lies in a mapping of `reserve`.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
+}

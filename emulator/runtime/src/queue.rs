@@ -1,0 +1,337 @@
+//! Streams: work that runs late, when something waits for it, in a random order that the rules of HIP allow.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use crate::random::Random;
+use crate::report::Report;
+
+/// Work that a stream holds before a caller has to wait for some of it to be done.
+pub const MAX_BACKLOG: usize = 1024;
+
+/// A stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StreamId {
+    /// The legacy default stream of a device.
+    Null(usize),
+    /// Another one, by its number.
+    Created(u64),
+}
+
+/// Becomes set when a stream reaches the place where an event was recorded.
+#[derive(Debug, Default)]
+pub struct Signal {
+    reached: OnceLock<Instant>,
+    abandoned: AtomicBool,
+}
+
+impl Signal {
+    /// Whether what came before the event has been done, or will never be because of a fault.
+    pub fn is_set(&self) -> bool {
+        self.reached.get().is_some() || self.abandoned.load(Ordering::Acquire)
+    }
+
+    /// When it was set.
+    pub fn time(&self) -> Option<Instant> {
+        self.reached.get().copied()
+    }
+}
+
+/// Something that a stream does.
+pub type Action = Box<dyn FnOnce() -> Result<(), Report> + Send>;
+
+/// A piece of work on a stream.
+pub enum Work {
+    /// Does something.
+    Run(Action),
+    /// Sets a signal.
+    Record(Arc<Signal>),
+    /// Waits for a signal.
+    Wait(Arc<Signal>),
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Run(_) => "Run",
+            Self::Record(_) => "Record",
+            Self::Wait(_) => "Wait",
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Stream {
+    device: usize,
+    /// Whether it keeps order with the legacy default stream.
+    blocking: bool,
+    /// Each with its place in the order of all enqueuing.
+    work: VecDeque<(u64, Work)>,
+    /// The place of the piece that some thread does now.
+    running: Option<u64>,
+}
+
+impl Stream {
+    /// Whether all work that was enqueued before `place` is done.
+    fn is_past(&self, place: u64) -> bool {
+        let front = self.work.front().map(|(front, _)| *front);
+        self.running.into_iter().chain(front).all(|pending| pending > place)
+    }
+
+    #[cfg(test)]
+    fn is_idle(&self) -> bool {
+        self.running.is_none() && self.work.is_empty()
+    }
+}
+
+/// The streams of all devices.
+#[derive(Debug)]
+pub struct Queues {
+    streams: BTreeMap<StreamId, Stream>,
+    created: u64,
+    enqueued: u64,
+    random: Random,
+}
+
+impl Queues {
+    /// The null streams of so many devices; `random` decides between streams.
+    pub fn new(devices: usize, random: Random) -> Self {
+        let null =
+            |device| (StreamId::Null(device), Stream { device, blocking: false, work: VecDeque::new(), running: None });
+        Self { streams: (0..devices).map(null).collect(), created: 0, enqueued: 0, random }
+    }
+
+    /// Makes a stream; a blocking one keeps order with the null stream of its device.
+    pub fn create(&mut self, device: usize, blocking: bool) -> StreamId {
+        self.created += 1;
+        let id = StreamId::Created(self.created);
+        self.streams.insert(id, Stream { device, blocking, work: VecDeque::new(), running: None });
+        id
+    }
+
+    /// Forgets a stream. Its work must be done.
+    pub fn destroy(&mut self, id: StreamId) {
+        self.streams.remove(&id);
+    }
+
+    /// The device of a stream, or none if there is no such stream.
+    pub fn device_of(&self, id: StreamId) -> Option<usize> {
+        self.streams.get(&id).map(|stream| stream.device)
+    }
+
+    /// Adds work to a stream that exists.
+    pub fn enqueue(&mut self, id: StreamId, work: Work) {
+        self.enqueued += 1;
+        let place = self.enqueued;
+        self.streams.get_mut(&id).expect("callers look streams up").work.push_back((place, work));
+    }
+
+    /// Pieces of work that wait on a stream.
+    pub fn backlog(&self, id: StreamId) -> usize {
+        self.streams.get(&id).map_or(0, |stream| stream.work.len())
+    }
+
+    /// The place in the order of all enqueuing that was given last.
+    pub fn last_place(&self) -> u64 {
+        self.enqueued
+    }
+
+    /// Whether all work that a stream got up to `place` is done, and what the null stream's rules put before it.
+    pub fn is_past(&self, id: StreamId, place: u64) -> bool {
+        let past = |id| self.streams.get(&id).is_none_or(|stream: &Stream| stream.is_past(place));
+        let before_null = |device| {
+            self.streams
+                .values()
+                .filter(|other| other.blocking && other.device == device)
+                .all(|other| other.is_past(place))
+        };
+        past(id)
+            && match id {
+                StreamId::Null(device) => before_null(device),
+                StreamId::Created(_) => true,
+            }
+    }
+
+    /// Whether all work of a device up to `place` is done.
+    pub fn is_device_past(&self, device: usize, place: u64) -> bool {
+        self.streams.values().filter(|stream| stream.device == device).all(|stream| stream.is_past(place))
+    }
+
+    /// Takes a piece of work that may run now, of a stream drawn at random. `finish` must follow.
+    pub fn take(&mut self) -> Option<(StreamId, Work)> {
+        let runnable: Vec<_> = self.streams.keys().copied().filter(|&id| self.is_runnable(id)).collect();
+        if runnable.is_empty() {
+            return None;
+        }
+        let id = runnable[self.random.below(runnable.len() as u64) as usize];
+        let stream = self.streams.get_mut(&id).expect("it is runnable");
+        let (place, work) = stream.work.pop_front().expect("it is runnable");
+        stream.running = Some(place);
+        Some((id, work))
+    }
+
+    /// Notes that the work taken from a stream is done.
+    pub fn finish(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.running = None;
+        }
+    }
+
+    /// Whether some thread does a piece of work now.
+    pub fn is_busy(&self) -> bool {
+        self.streams.values().any(|stream| stream.running.is_some())
+    }
+
+    /// A seed for the order inside of a kernel.
+    pub fn draw(&mut self) -> Random {
+        Random::new(self.random.bits())
+    }
+
+    /// Drops all work of a device after a fault. What waits for it elsewhere goes on.
+    pub fn abandon(&mut self, device: usize) {
+        for stream in self.streams.values_mut().filter(|stream| stream.device == device) {
+            for (_, work) in stream.work.drain(..) {
+                if let Work::Record(signal) = work {
+                    signal.abandoned.store(true, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    fn is_runnable(&self, id: StreamId) -> bool {
+        let stream = &self.streams[&id];
+        let Some((place, work)) = stream.work.front() else { return false };
+        let ready = match work {
+            Work::Wait(signal) => signal.is_set(),
+            Work::Run(_) | Work::Record(_) => true,
+        };
+        let same_device = |other: &&Stream| other.device == stream.device;
+        let in_order = match id {
+            StreamId::Null(_) => self
+                .streams
+                .values()
+                .filter(same_device)
+                .filter(|other| other.blocking)
+                .all(|other| other.is_past(*place)),
+            StreamId::Created(_) => !stream.blocking || self.streams[&StreamId::Null(stream.device)].is_past(*place),
+        };
+        stream.running.is_none() && ready && in_order
+    }
+
+    /// Whether nothing waits anywhere.
+    #[cfg(test)]
+    fn is_idle(&self) -> bool {
+        self.streams.values().all(Stream::is_idle)
+    }
+}
+
+/// Does a piece of work.
+///
+/// # Errors
+/// The report of a fault.
+pub fn perform(work: Work) -> Result<(), Report> {
+    match work {
+        Work::Run(action) => action(),
+        Work::Record(signal) => {
+            let _ = signal.reached.set(Instant::now());
+            Ok(())
+        }
+        Work::Wait(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    type Log = Arc<Mutex<Vec<&'static str>>>;
+
+    fn note(log: &Log, name: &'static str) -> Work {
+        let log = Arc::clone(log);
+        Work::Run(Box::new(move || {
+            log.lock().unwrap().push(name);
+            Ok(())
+        }))
+    }
+
+    fn drain(queues: &mut Queues) {
+        while let Some((id, work)) = queues.take() {
+            perform(work).unwrap();
+            queues.finish(id);
+        }
+        assert!(queues.is_idle(), "work is left that can never run");
+    }
+
+    /// The orders in which work runs, over many seeds.
+    fn orders(build: impl Fn(&mut Queues, &Log)) -> std::collections::BTreeSet<Vec<&'static str>> {
+        let run = |seed| {
+            let (mut queues, log) = (Queues::new(2, Random::new(seed)), Log::default());
+            build(&mut queues, &log);
+            drain(&mut queues);
+            log.lock().unwrap().clone()
+        };
+        (0..50).map(run).collect()
+    }
+
+    #[test]
+    fn streams_interleave_and_each_keeps_its_order() {
+        let seen = orders(|queues, log| {
+            let (a, b) = (queues.create(0, true), queues.create(0, true));
+            for (stream, name) in [(a, "a1"), (a, "a2"), (b, "b1")] {
+                queues.enqueue(stream, note(log, name));
+            }
+        });
+        let expected = [vec!["a1", "a2", "b1"], vec!["a1", "b1", "a2"], vec!["b1", "a1", "a2"]];
+        assert_eq!(seen, expected.into_iter().collect());
+    }
+
+    #[test]
+    fn the_null_stream_keeps_order_with_blocking_streams_of_its_device() {
+        let seen = orders(|queues, log| {
+            let stream = queues.create(0, true);
+            queues.enqueue(stream, note(log, "before"));
+            queues.enqueue(StreamId::Null(0), note(log, "null"));
+            queues.enqueue(stream, note(log, "after"));
+        });
+        assert_eq!(seen, [vec!["before", "null", "after"]].into_iter().collect());
+        for (device, blocking) in [(0, false), (1, true)] {
+            let seen = orders(|queues, log| {
+                let stream = queues.create(device, blocking);
+                queues.enqueue(stream, note(log, "stream"));
+                queues.enqueue(StreamId::Null(0), note(log, "null"));
+            });
+            assert_eq!(seen.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_wait_follows_the_record() {
+        let seen = orders(|queues, log| {
+            let (a, b) = (queues.create(0, false), queues.create(1, false));
+            let signal = Arc::new(Signal::default());
+            queues.enqueue(b, Work::Wait(Arc::clone(&signal)));
+            queues.enqueue(b, note(log, "after"));
+            queues.enqueue(a, note(log, "before"));
+            queues.enqueue(a, Work::Record(signal));
+        });
+        assert_eq!(seen, [vec!["before", "after"]].into_iter().collect());
+    }
+
+    #[test]
+    fn a_fault_lets_waits_on_other_devices_go_on() {
+        let (mut queues, log) = (Queues::new(2, Random::new(0)), Log::default());
+        let (a, b) = (queues.create(0, false), queues.create(1, false));
+        let signal = Arc::new(Signal::default());
+        queues.enqueue(a, note(&log, "never"));
+        queues.enqueue(a, Work::Record(Arc::clone(&signal)));
+        queues.enqueue(b, Work::Wait(signal));
+        queues.enqueue(b, note(&log, "after"));
+        queues.abandon(0);
+        drain(&mut queues);
+        assert_eq!(*log.lock().unwrap(), ["after"]);
+    }
+}

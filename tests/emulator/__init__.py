@@ -1,0 +1,1 @@
+"""The emulated HIP device itself: what it claims to detect is planted and detected."""

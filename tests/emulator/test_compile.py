@@ -1,0 +1,100 @@
+"""hipRTC and module loading on the emulated device."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codegen.device.hip import HipError, compile_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from emulator.machine import Emulator
+
+KERNEL = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }\n'
+NO_BINARY = 209
+INVALID_IMAGE = 200
+
+
+def test_errors_have_the_program_s_name_and_line(device: Emulator) -> None:
+    with pytest.raises(HipError) as caught:
+        device.compile(KERNEL + "__device__ int broken() {\n  return nothing;\n}\n", "scale.hip")
+    assert "scale.hip:3:10: error: 'nothing' was not declared" in str(caught.value).replace("‘", "'").replace("’", "'")
+
+
+def test_headers_macros_and_unknown_options(device: Emulator) -> None:
+    source = f'#include "values.h"\n#if VALUE + MORE != 5\n#error wrong\n#endif\n{KERNEL}'
+    options = [f"--offload-arch={device.architecture}", "-DMORE=2", "-O3", "-ffast-math"]
+    compile_source(device.libraries, "a.hip", source, {"values.h": "#define VALUE 3\n"}, options)
+    with pytest.raises(HipError, match="warning: the emulator does not know the option --frobnicate"):
+        compile_source(device.libraries, "a.hip", source, {}, [*options, "--frobnicate"])
+
+
+def test_macros_tell_the_architecture(device: Emulator) -> None:
+    device.compile(f"#ifndef __{device.architecture}__\n#error not for this device\n#endif\n{KERNEL}")
+
+
+def test_code_for_another_architecture_is_refused(device: Emulator) -> None:
+    other = "gfx942" if device.architecture != "gfx942" else "gfx1100"
+    code = compile_source(device.libraries, "a.hip", KERNEL, {}, [f"--offload-arch={other}"])
+    with pytest.raises(HipError) as caught:
+        device.module(code)
+    assert caught.value.code == NO_BINARY
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        (b"\x7fELF\x02\x01\x01" + bytes(11) + (224).to_bytes(2, "little"), NO_BINARY),
+        (b"__CLANG_OFFLOAD_BUNDLE__", NO_BINARY),
+        (b"CCOB", NO_BINARY),
+        (b"not code at all", INVALID_IMAGE),
+    ],
+    ids=["AMDGPU ELF", "bundle", "compressed bundle", "text"],
+)
+def test_images_for_real_cards_are_refused(device: Emulator, head: bytes, code: int) -> None:
+    with pytest.raises(HipError) as caught:
+        device.module(head + bytes(256))
+    assert caught.value.code == code
+
+
+def test_an_unknown_kernel_is_not_found(device: Emulator) -> None:
+    module = device.module(device.compile(KERNEL))
+    function = ctypes.c_void_p()
+    with pytest.raises(HipError, match=r"named symbol not found \(500\)"):
+        device.call("hipModuleGetFunction", ctypes.byref(function), module._module, b"two")
+
+
+def test_a_source_file_is_a_module(device: Emulator, tmp_path: Path) -> None:
+    (tmp_path / "one.hip").write_text('#include "two.h"\n' + KERNEL)
+    (tmp_path / "two.h").write_text("#include <hip/hip_runtime.h>\n")
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    device.call("hipModuleLoad", ctypes.byref(module), str(tmp_path / "one.hip").encode())
+    device.call("hipModuleGetFunction", ctypes.byref(function), module, b"one")
+    with pytest.raises(HipError, match=r"file not found \(301\)"):
+        device.call("hipModuleLoad", ctypes.byref(module), str(tmp_path / "absent.hip").encode())
+
+
+def test_kernels_compile_once(device: Emulator, tmp_path: Path) -> None:
+    """A second process finds the code in the cache: a compiler that only preprocesses is enough."""
+    script = (
+        "from codegen.device.hip import *; from codegen.device.libraries import *\n"
+        f"compile_source(find_libraries(), 'a.hip', {KERNEL!r}, {{}}, ['--offload-arch={device.architecture}'])\n"
+    )
+    preprocessor = tmp_path / "cxx"
+    preprocessor.write_text('#!/bin/sh\ncase "$*" in *--version*|*" -E "*) exec g++ "$@";; esac\nexit 1\n')
+    preprocessor.chmod(0o755)
+
+    def compiles(compiler: str) -> bool:
+        ours = {"CANDLE_ROCM_EMULATOR_CACHE": str(tmp_path / "cache"), "CANDLE_ROCM_EMULATOR_CXX": compiler}
+        return subprocess.run([sys.executable, "-c", script], env=os.environ | ours, check=False).returncode == 0
+
+    assert not compiles(str(preprocessor))
+    assert compiles("g++")
+    assert compiles(str(preprocessor))

@@ -1,0 +1,158 @@
+"""Unfolding and folding kernels against numpy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from codegen.device.ops.im2col import Tile, Window, col2im1d, im2col, im2col1d, plan_im2col
+from codegen.device.tensor import Tensor
+from codegen.kernels.dtypes import dtype
+from kernels.cases import random_values
+from kernels.compare import assert_same_bits
+from kernels.images import image_views, rounded_to, wide, with_few_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codegen.device.kernels import Kernels
+    from codegen.kernels.dtypes import DType
+
+Array = np.ndarray[Any, Any]
+Image = tuple[int, int, int, int]
+
+OF_EACH_WIDTH = [dtype(name) for name in ("u8", "bf16", "f32", "i64")]
+
+SHAPES: tuple[tuple[Image, tuple[int, int], int, int, int], ...] = (
+    ((2, 3, 8, 40), (3, 3), 1, 1, 1),
+    ((1, 70, 5, 6), (3, 3), 1, 1, 1),
+    ((1, 300, 2, 3), (1, 1), 1, 0, 1),
+    ((2, 2, 9, 9), (1, 1), 2, 0, 1),
+    ((1, 2, 3, 90), (1, 3), 1, 40, 40),
+    ((1, 1, 2, 2), (5, 4), 1, 2, 1),
+    ((1, 1, 1, 1), (1, 1), 1, 0, 1),
+    ((0, 3, 4, 4), (2, 2), 1, 0, 1),
+)
+"""Images, kernels, strides, paddings and dilations: tiles of 32 pixels, several tiles of channels, without windows,
+gaps between pixels, gaps between taps, a kernel larger than the image, the smallest, none."""
+
+
+def _configurations(element: DType) -> Iterator[tuple[Image, tuple[int, int], int, int, int]]:
+    yield from SHAPES
+    random = np.random.default_rng(element.size)
+    for _ in range(8):
+        kernel = (int(random.integers(1, 5)), int(random.integers(1, 5)))
+        stride, padding, dilation = (int(n) for n in random.integers((1, 0, 1), (4, 4, 4)))
+        least = [max(dilation * (k - 1) + 1 - 2 * padding, 1) for k in kernel]
+        sizes = (least[0] + int(random.integers(0, 8)), least[1] + int(random.integers(0, 40)))
+        yield (int(random.integers(1, 4)), int(random.integers(1, 6)), *sizes), kernel, stride, padding, dilation
+
+
+def _unfolded(x: Array, kernel: tuple[int, int], stride: int, padding: tuple[int, int], dilation: int) -> Array:
+    padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    span = tuple(dilation * (k - 1) + 1 for k in kernel)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, span, axis=(2, 3))
+    taken = windows[:, :, ::stride, ::stride, ::dilation, ::dilation].transpose(0, 2, 3, 1, 4, 5)
+    return np.ascontiguousarray(taken).reshape(*taken.shape[:3], x.shape[1] * kernel[0] * kernel[1])
+
+
+@pytest.mark.parametrize("element", OF_EACH_WIDTH, ids=str)
+def test_im2col(kernels: Kernels, element: DType) -> None:
+    for seed, (shape, kernel, stride, padding, dilation) in enumerate(_configurations(element)):
+        view = image_views(shape)[seed % 4]
+        x, array = view.make(kernels.device, element, seed)
+        expected = _unfolded(array, kernel, stride, (padding, padding), dilation)
+        y = im2col(kernels, x, kernel, stride=stride, padding=padding, dilation=dilation)
+        assert_same_bits(y, expected)
+
+
+@pytest.mark.parametrize("element", OF_EACH_WIDTH, ids=str)
+def test_im2col1d(kernels: Kernels, element: DType) -> None:
+    random = np.random.default_rng(element.size)
+    for seed in range(8):
+        kernel, stride, dilation = (int(n) for n in random.integers(1, 6, 3))
+        padding = int(random.integers(0, 6))
+        size = max(dilation * (kernel - 1) + 1 - 2 * padding, 1) + int(random.integers(0, 70))
+        view = image_views((2, 1 + seed % 4, size))[seed % 4]
+        x, array = view.make(kernels.device, element, seed)
+        expected = _unfolded(array[:, :, None], (1, kernel), stride, (0, padding), dilation)[:, 0]
+        y = im2col1d(kernels, x, kernel, stride=stride, padding=padding, dilation=dilation)
+        assert_same_bits(y, expected)
+
+
+@pytest.mark.parametrize(("element", "kernel"), [(dtype("i64"), 5000), (dtype("f32"), 4099)], ids=str)
+def test_kernels_longer_than_lds_are_unfolded_in_parts(kernels: Kernels, element: DType, kernel: int) -> None:
+    numbers = kernels.numbers("im2col")
+    tile = Tile.of(Window((1, kernel), (0, 3), 1, 1), 4, 2, numbers, element.size)
+    assert tile.taps < kernel
+    assert tile.lds(element.size) <= numbers["tile_bytes"]
+    x = Tensor.from_numpy(kernels.device, values := random_values(element, (1, 2, kernel - 3)), element)
+    expected = _unfolded(values[:, :, None], (1, kernel), 1, (0, 3), 1)[:, 0]
+    assert_same_bits(im2col1d(kernels, x, kernel, padding=3), expected)
+
+
+def test_tiles_fit_into_lds(kernels: Kernels) -> None:
+    numbers = kernels.numbers("im2col")
+    random = np.random.default_rng(7)
+    for _ in range(2000):
+        kernel, stride, dilation, columns = (int(n) for n in 2 ** random.uniform(0, (14, 8, 12, 12)))
+        rows, size = int(random.integers(1, 5000)), int(2 ** random.integers(0, 4))
+        tile = Tile.of(Window((1, kernel), (0, 0), stride, dilation), columns, rows, numbers, size)
+        assert tile.lds(size) <= numbers["tile_bytes"]
+        assert tile.pixels <= columns
+        assert tile.rows == 1 or tile.taps == kernel
+
+
+@pytest.mark.parametrize("limit", [1, 4, 9])
+def test_launches_are_cut_into_images(kernels: Kernels, limit: int) -> None:
+    element = dtype("f32")
+    values = random_values(element, (5, 2, 4, 6))
+    x = Tensor.from_numpy(kernels.device, values, element)
+    y = Tensor.empty(kernels.device, (5, 3, 5, 8), element)
+    window = Window((2, 2), (0, 0), 1, 1)
+    plan = list(plan_im2col(kernels.numbers("im2col"), x, y, window, (3, 5), limit))
+    assert len(plan) == -(-5 // max(limit // 3, 1))
+    kernels.launch("im2col", plan)
+    assert_same_bits(y, _unfolded(values, (2, 2), 1, (0, 0), 1))
+
+
+def test_blocks_that_do_several_tiles(kernels: Kernels) -> None:
+    element = dtype("f32")
+    values = random_values(element, (2, 40, 5, 50))
+    x = Tensor.from_numpy(kernels.device, values, element)
+    y = Tensor.empty(kernels.device, (2, 5, 50, 40 * 9), element)
+    plan = list(plan_im2col(kernels.numbers("im2col"), x, y, Window((3, 3), (1, 1), 1, 1), (5, 50)))
+    assert plan[0].grid[0] > 3
+    assert plan[0].grid[1] > 1
+    kernels.launch("im2col", with_few_blocks(plan, 3))
+    assert_same_bits(y, _unfolded(values, (3, 3), 1, (1, 1), 1))
+
+
+def _folded(x: Array, stride: int, element: DType) -> Array:
+    batch, length, channels, kernel = x.shape
+    values = wide(x, element)
+    total = np.zeros((batch, channels, (length - 1) * stride + kernel), values.dtype)
+    with np.errstate(all="ignore"):
+        for pixel in range(length):
+            total[..., pixel * stride : pixel * stride + kernel] += values[:, pixel]
+        return rounded_to(total, element)
+
+
+@pytest.mark.parametrize("name", ["bf16", "f16", "f32", "f64"])
+def test_col2im1d(kernels: Kernels, name: str) -> None:
+    element = dtype(name)
+    random = np.random.default_rng(element.size)
+    for seed in range(10):
+        batch, channels, kernel, stride = (int(n) for n in random.integers(1, 6, 4))
+        shape = (batch, int(random.integers(1, 90)), channels, kernel)
+        values = random_values(element, shape, seed, special=seed % 2 == 0)
+        y = col2im1d(kernels, Tensor.from_numpy(kernels.device, values, element), stride=stride)
+        assert_same_bits(y, _folded(values, stride, element))
+
+
+def test_a_kernel_larger_than_the_padded_image_is_refused(kernels: Kernels) -> None:
+    x = Tensor.empty(kernels.device, (1, 1, 2, 2), dtype("f32"))
+    with pytest.raises(ValueError, match="does not fit"):
+        im2col(kernels, x, (5, 1), padding=1)

@@ -1,0 +1,100 @@
+"""index_add against sums that numpy takes one row after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from codegen.device.ops.argsort import argsort
+from codegen.device.ops.ids import Indices, Space
+from codegen.device.ops.index_add import FAMILY, index_add, row_launch
+from codegen.device.tensor import Tensor
+from codegen.kernels.dtypes import DTYPES, GROUPS, dtype
+from kernels.cases import random_values
+from kernels.compare import assert_ulps
+from kernels.indexed import no_failure, random_ids, small_integers, spread, summed
+
+if TYPE_CHECKING:
+    from codegen.device.kernels import Kernels
+    from codegen.kernels.dtypes import DType
+
+ROWS = (
+    ((5, 32), 0, 9),
+    ((7, 2051), 0, 6),
+    ((3, 9, 64), 1, 40),
+    ((300, 33), 0, 130),
+    ((4, 1, 96), 1, 3),
+    ((3, 40), 0, 0),
+)
+"""Shape of y with rows of some length, dimension, number of rows of x."""
+
+
+def index_add_as(kernels: Kernels, form: str, y: Tensor, x: Tensor, ids: Indices, space: Space) -> None:
+    """index_add in one of its forms."""
+    if space.count:
+        order = argsort(kernels, ids.tensor).address if form == "sorted" else 0
+        symbol = f"index_add_{y.dtype}_sorted" if form == "sorted" else f"index_add_{y.dtype}"
+        kernels.launch(FAMILY, [row_launch(symbol, kernels.numbers(FAMILY), y, x, ids, space, order)])
+
+
+@pytest.mark.parametrize("form", ["searched", "sorted"])
+@pytest.mark.parametrize("element", DTYPES, ids=str)
+def test_index_add(kernels: Kernels, element: DType, form: str) -> None:
+    for seed, (shape, dim, count) in enumerate(ROWS):
+        y = random_values(element, shape, seed)
+        x = random_values(element, (*shape[:dim], count, *shape[dim + 1 :]), seed + 100)
+        ids = random_ids(GROUPS["integer"][seed % 5], shape[dim], (count,), seed)
+        target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+        space = Space.of(x.shape, dim)
+        index_add_as(kernels, form, target, source, Indices(places, space.view(0, 1, 0), shape[dim], None), space)
+        assert_ulps(target, summed(y, spread(ids, x.shape, dim), x, dim), 0)
+
+
+@pytest.mark.parametrize("form", ["searched", "sorted"])
+def test_many_rows_of_one_index_keep_their_order(kernels: Kernels, form: str) -> None:
+    y = random_values(dtype("f32"), (1, 40), 1, special=False)
+    x = random_values(dtype("f32"), (67, 40), 2, special=False)
+    target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, np.zeros(67, np.uint8), x))
+    space = Space.of(x.shape, 0)
+    index_add_as(kernels, form, target, source, Indices(places, space.view(0, 1, 0), 1, None), space)
+    assert_ulps(target, summed(y, np.zeros(x.shape, np.uint8), x, 0), 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "count"),
+    [((40, 64), 0, 1100), ((40, 64), 0, 70), ((5, 90), 1, 100), ((4, 3000), 1, 50)],
+    ids=["sorted", "searched", "as-scatter-add-in-lds", "as-atomic-scatter-add"],
+)
+def test_the_form_chosen_by_size(kernels: Kernels, shape: tuple[int, ...], dim: int, count: int) -> None:
+    element = dtype("f32")
+    y, x = small_integers(element, shape, 1), small_integers(element, (*shape[:dim], count, *shape[dim + 1 :]), 2)
+    ids = random_ids("u32", shape[dim], (count,), 3)
+    target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+    index_add(kernels, target, places, source, dim)
+    assert_ulps(target, summed(y, spread(ids, x.shape, dim), x, dim), 0)
+
+
+@pytest.mark.parametrize("form", ["searched", "sorted"])
+def test_index_out_of_range_adds_nothing_and_is_reported(kernels: Kernels, form: str) -> None:
+    y, x = small_integers(dtype("f32"), (6, 40), 1), small_integers(dtype("f32"), (50, 40), 2)
+    ids = random_ids("i32", 6, (50,), 3)
+    ids[[7, 8, 30]] = [6, 6, -1]
+    space, failed = Space.of(x.shape, 0), no_failure(kernels)
+    target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+    index_add_as(kernels, form, target, source, Indices(places, space.view(0, 1, 0), 6, failed), space)
+    ids[[7, 8, 30]] = np.iinfo(np.int32).max
+    assert_ulps(target, summed(y, spread(ids, x.shape, 0), x, 0), 0)
+    assert failed.numpy() == [1]
+
+
+@pytest.mark.parametrize("count", [90, 1100], ids=["searched", "sorted"])
+@pytest.mark.usefixtures("one_block")
+def test_index_add_on_a_grid_smaller_than_the_space(kernels: Kernels, count: int) -> None:
+    element = dtype("f32")
+    y, x = random_values(element, (2, 60, 33), 1), random_values(element, (2, count, 33), 2)
+    ids = random_ids("i64", 60, (count,), 3)
+    target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+    index_add(kernels, target, places, source, 1)
+    assert_ulps(target, summed(y, spread(ids, x.shape, 1), x, 1), 0)

@@ -1,0 +1,181 @@
+"""Transposes and permutes through LDS tiles: every shape of tile, whole and broken packs, any batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from codegen.device.hip import Launch, compile_source
+from codegen.device.kernels import pointer, u32
+from codegen.device.ops.copy import contiguous, copy_into
+from codegen.device.tensor import Tensor
+from codegen.kernels.dtypes import dtype, expand
+from codegen.kernels.layout import View, launches, merged
+from codegen.kernels.tiles import Tiles
+from kernels.cases import random_values
+from kernels.compare import assert_moved
+from kernels.launched import launched
+
+if TYPE_CHECKING:
+    from codegen.device.hip import Module
+    from codegen.device.kernels import Kernels
+    from codegen.kernels.dtypes import DType
+
+Array = np.ndarray[Any, Any]
+
+SIZES = tuple(dtype(name) for name in ("f8e4m3", "f16", "u32", "f64"))
+"""One element type of each size."""
+
+MATRICES = [
+    (64, 64),
+    (128, 192),
+    (136, 72),
+    (67, 129),
+    (200, 1000),
+    (4000, 3),
+    (3, 4000),
+    (512, 8),
+    (12, 1500),
+    (9, 2000),
+]
+"""Multiples of a tile, of packs, odd, wide, tall, and so small in one dimension that tiles take another shape."""
+
+PERMUTES = [
+    # shape, order of its dimensions: attention's keys, images to and from channels last, all dimensions reversed
+    ((2, 40, 3, 32), (0, 2, 3, 1)),
+    ((2, 14, 13, 24), (0, 3, 1, 2)),
+    ((2, 24, 7, 26), (0, 2, 3, 1)),
+    ((5, 6, 7, 33), (3, 2, 1, 0)),
+    ((2, 3, 2, 16, 18), (1, 0, 4, 2, 3)),
+]
+
+
+@pytest.mark.parametrize("element", SIZES, ids=str)
+def test_transpose(kernels: Kernels, element: DType) -> None:
+    for shape in MATRICES:
+        values = random_values(element, shape)
+        x = Tensor.from_numpy(kernels.device, values, element).transpose(1, 0)
+        _check(kernels, x, values.T)
+
+
+@pytest.mark.parametrize("element", SIZES, ids=str)
+def test_permute(kernels: Kernels, element: DType) -> None:
+    for shape, order in PERMUTES:
+        values = random_values(element, shape)
+        x = Tensor.from_numpy(kernels.device, values, element).transpose(*order)
+        assert_moved(contiguous(kernels, x), values.transpose(order))
+
+
+@pytest.mark.parametrize("element", SIZES, ids=str)
+def test_part_of_a_matrix(kernels: Kernels, element: DType) -> None:
+    """Offsets and distances of rows that are no multiples of packs, on either side."""
+    values = random_values(element, (150, 165))
+    whole = Tensor.from_numpy(kernels.device, values, element)
+    for rows, columns in [(slice(0, 150), slice(1, 129)), (slice(3, 131), slice(0, 64)), (slice(5, 140), slice(7, 98))]:
+        x = whole.narrow(0, rows.start, rows.stop - rows.start).narrow(1, columns.start, columns.stop - columns.start)
+        _check(kernels, x.transpose(1, 0), values[rows, columns].T)
+
+
+@pytest.mark.parametrize("element", SIZES, ids=str)
+def test_into_the_middle_of_a_buffer(kernels: Kernels, element: DType) -> None:
+    values = random_values(element, (72, 136))
+    x = Tensor.from_numpy(kernels.device, values, element).transpose(1, 0)
+    for offset in (1, 2, 8):
+        expected = random_values(element, (values.size + 19,), seed=1)
+        y = Tensor.from_numpy(kernels.device, expected, element)
+        with launched(kernels) as symbols:
+            copy_into(kernels, x, y, offset)
+        assert {symbol.split("_")[0] for symbol in symbols} == {"permute"}
+        expected[offset : offset + values.size] = values.T.reshape(-1)
+        assert_moved(y, expected)
+
+
+def test_column_repeated_along_rows(kernels: Kernels) -> None:
+    """A dimension of stride 0 is as good as any other."""
+    values = random_values(dtype("f32"), (130, 1))
+    x = Tensor.from_numpy(kernels.device, values).broadcast(130, 96)
+    _check(kernels, x, np.broadcast_to(values, (130, 96)))
+
+
+def test_pairs_move_as_one_element(kernels: Kernels) -> None:
+    """Where some elements stay together, tiles are of wider elements: all widths are launched."""
+    with launched(kernels) as symbols:
+        for element, together in [("u8", 1), ("u8", 2), ("i16", 2), ("f32", 2), ("f32", 4), ("f64", 2)]:
+            values = random_values(dtype(element), (128, 96, together))
+            x = Tensor.from_numpy(kernels.device, values, dtype(element)).transpose(1, 0, 2)
+            assert_moved(contiguous(kernels, x), values.transpose(1, 0, 2))
+    assert symbols == {f"permute_{width}" for width in expand(("packed-bits",))}
+
+
+def test_few_blocks_for_many_tiles(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that moves several tiles, one after the other, does not mix them up."""
+    monkeypatch.setattr("codegen.device.ops.copy.MAX_GRID", 2)
+    for shape in [(300, 200), (5, 70, 66)]:
+        values = random_values(dtype("f32"), shape)
+        order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+        x = Tensor.from_numpy(kernels.device, values).transpose(*order)
+        _check(kernels, x, values.transpose(order))
+
+
+PROBE = """
+namespace candle {
+CANDLE_KERNEL(64) probe(i64 *places, const u32 *numbers, u32 count, u32 tile_x, u32 tile_y, Tiles tiles) {
+  const u32 i = thread_in_grid();
+  if (i >= count) return;
+  const Tile<b8> tile = tile_at<b8>(tiles, numbers[i], nullptr, nullptr, tile_x, tile_y);
+  places[2 * i] = i64(reinterpret_cast<u64>(tile.x));
+  places[2 * i + 1] = i64(reinterpret_cast<u64>(tile.y));
+}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "view",
+    [View((120_000, 70_000), (1, 120_000)), View((3, 500, 64), (1 << 33, 1, (1 << 32) + 8))],
+    ids=["8.4e9 elements", "rows 4Gi apart"],
+)
+def test_places_beyond_4gi_elements(kernels: Kernels, view: View) -> None:
+    """Tiles of a view too large for any memory here begin where 64-bit arithmetic puts them."""
+    module = _probe_module(kernels)
+    side = kernels.numbers("permute")["pack_b8"]
+    seen = 0
+    for first, piece in launches(merged([view, View.contiguous(view.shape)])):
+        tiles = Tiles.of(piece, 256, side, 4, (True, True))
+        assert tiles is not None
+        numbers = np.unique(np.linspace(0, tiles.count - 1, 200).astype(np.uint32))
+        for from_x, from_y in _probed(kernels, module, tiles, numbers):
+            place = first + from_y
+            expected = sum(
+                i * stride for i, stride in zip(np.unravel_index(place, view.shape), view.strides, strict=True)
+            )
+            assert piece.offsets[0] + from_x == expected
+            seen = max(seen, int(expected))
+    assert seen > 1 << 32
+
+
+def _probe_module(kernels: Kernels) -> Module:
+    sources = kernels.sources
+    headers = {header.path: header.text for header in sources.headers}
+    text = sources.family("permute").text + PROBE
+    options = ["-O3", "-std=c++17", f"--offload-arch={kernels.device.architecture}"]
+    return kernels.device.module(compile_source(kernels.device.libraries, "probe.hip", text, headers, options))
+
+
+def _probed(kernels: Kernels, module: Module, tiles: Tiles, numbers: Array) -> list[tuple[int, int]]:
+    """Offsets in x and y of the tiles with these numbers."""
+    given = kernels.device.upload(numbers.tobytes())
+    places = kernels.device.allocate(16 * len(numbers))
+    shape = (u32(tiles.squares_x * tiles.side), u32(tiles.squares_y * tiles.side))
+    arguments = (pointer(places.address), pointer(given.address), u32(len(numbers)), *shape, tiles.pack())
+    module.launch(Launch("probe", (-(-len(numbers) // 64), 1, 1), (64, 1, 1), arguments))
+    found = np.frombuffer(kernels.device.download(places), np.int64).reshape(-1, 2)
+    return [(int(x), int(y)) for x, y in found]
+
+
+def _check(kernels: Kernels, x: Tensor, expected: Array) -> None:
+    with launched(kernels) as symbols:
+        assert_moved(contiguous(kernels, x), expected)
+    assert {symbol.split("_")[0] for symbol in symbols} == {"permute"}

@@ -1,0 +1,304 @@
+"""Attention against plain softmax in f64, within what f32 scores and sums can lose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from codegen.device.ops.sdpa import sdpa
+from codegen.device.tensor import Tensor, numpy_type
+from codegen.kernels.dtypes import dtype
+from kernels.compare import assert_within, epsilon
+from kernels.launched import launched
+
+if TYPE_CHECKING:
+    from codegen.device.kernels import Kernels
+
+Array = np.ndarray[Any, Any]
+
+FORMS = pytest.mark.parametrize("parts", [0, 1, 4], ids=["tiles", "whole", "parts"])
+"""Tiles of queries, few queries with all keys in one block, and with keys dealt to several."""
+
+TYPES = ("f16", "bf16", "f32")
+DEPTHS = (32, 64, 72, 80, 96, 128, 256)
+"""Head sizes that Candle's Metal kernels have."""
+
+UNIT = 2.0**-24
+"""What rounding to f32 changes a number by at most, relative to it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sizes and options of one call."""
+
+    element: str = "f32"
+    batch: int = 1
+    heads: int = 1
+    group: int = 1
+    """Heads that share keys; there are `heads * group` of queries."""
+    queries: int = 5
+    keys: int = 7
+    depth: int = 64
+    columns: int | None = None
+    """Of values, if that is not the depth."""
+    causal: bool = False
+    masked: bool = False
+    scale: float = 0.125
+    cap: float = 1.0
+    transposed: bool = False
+    """Whether tensors lie in memory as (b, sequence, head, d), each row between two elements that are not its own."""
+    parts: int | None = None
+    seed: int = 0
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of q, k, v and the mask."""
+        heads, columns = self.heads * self.group, self.columns or self.depth
+        return (
+            (self.batch, heads, self.queries, self.depth),
+            (self.batch, self.heads, self.keys, self.depth),
+            (self.batch, self.heads, self.keys, columns),
+            (self.batch, heads, self.queries, self.keys),
+        )
+
+    def arrays(self) -> list[Array]:
+        """q, k, v and the mask, a fifth of which is -inf."""
+        random = np.random.default_rng(self.seed)
+        arrays = [random.standard_normal(shape).astype(numpy_type(dtype(self.element))) for shape in self.shapes]
+        if self.keys > 1:
+            hidden = random.random(self.shapes[3]) < 0.2
+            hidden[..., random.integers(self.keys)] = False
+            arrays[3][hidden] = -np.inf
+        return arrays
+
+    def run(self, kernels: Kernels, q: Array, k: Array, v: Array, mask: Array) -> Array:
+        """What the device makes of the arrays."""
+        on_device = [self._tensor(kernels, array) for array in (q, k, v)]
+        options: dict[str, Any] = {"causal": self.causal, "scale": self.scale, "softcapping": self.cap}
+        options["mask"] = self._tensor(kernels, mask) if self.masked else None
+        return sdpa(kernels, *on_device, parts=self.parts, **options).numpy()
+
+    def _tensor(self, kernels: Kernels, array: Array) -> Tensor:
+        if not self.transposed:
+            return Tensor.from_numpy(kernels.device, array)
+        edge = 1 if self.parts is None else 4  # rows that are not aligned, and such as the split form wants
+        width = array.shape[3]
+        wide = np.full((*array.shape[:3], width + 2 * edge), np.nan, dtype=array.dtype)
+        wide[..., edge:-edge] = array
+        given = Tensor.from_numpy(kernels.device, wide.transpose(0, 2, 1, 3))
+        return given.transpose(0, 2, 1, 3).narrow(3, edge, width)
+
+    def check(self, kernels: Kernels) -> None:
+        """Runs it and holds the result against the reference."""
+        arrays = self.arrays()
+        expected, bound = reference(self, *arrays)
+        assert_within(self.run(kernels, *arrays), expected, bound)
+
+
+def reference(case: Case, q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
+    """The result in f64, and how far from it one may be that has f32 scores, weights and sums and is rounded once."""
+    q, k, v, mask = (array.astype(np.float64) for array in (q, k, v, mask))
+    k, v = (np.repeat(array, case.group, axis=1) for array in (k, v))
+    scores = q @ k.swapaxes(2, 3) * case.scale
+    magnitude = np.abs(q) @ np.abs(k).swapaxes(2, 3) * abs(case.scale)
+    error = (case.depth + 2) * UNIT * magnitude
+    if case.cap != 1:
+        scores = case.cap * np.tanh(scores / case.cap)
+        error = error + 8 * UNIT * case.cap
+    if case.masked:
+        scores = scores + mask
+        error = error + UNIT * np.abs(np.where(np.isfinite(scores), scores, 0))
+    elif case.causal:
+        scores[..., ~np.tri(case.queries, case.keys, case.keys - case.queries, dtype=bool)] = -np.inf
+    with np.errstate(all="ignore"):
+        top = scores.max(axis=-1, keepdims=True)
+        weights = np.exp(scores - top)
+        shares = weights / weights.sum(axis=-1, keepdims=True)
+        # Weights are products of several exponentials, one for each time that a larger score came; exponents that
+        # matter are above -104, and each exponential and product adds a few units.
+        exponent = np.minimum(top - scores, 104)
+        changes = 2 * error.max(axis=-1, keepdims=True) + (4 * exponent + 4 * case.keys + 16) * UNIT
+        expected = shares @ v
+        bound = 2 * (shares * changes) @ np.abs(v) + (shares @ np.abs(v)) * (changes * shares).sum(-1, keepdims=True)
+    rounding = epsilon(numpy_type(dtype(case.element))) / 2
+    return expected, bound + rounding * np.abs(expected) + 2.0**-25
+
+
+def random_case(seed: int) -> Case:
+    """A configuration of the sizes at which forms and tiles change."""
+    random = np.random.default_rng(seed)
+
+    def one_of(*values: Any) -> Any:
+        return values[random.integers(len(values))]
+
+    queries = one_of(1, 1, 2, 3, 7, 9, 13, 65)
+    return Case(
+        element=one_of(*TYPES),
+        batch=one_of(1, 1, 1, 2),
+        heads=one_of(1, 1, 1, 2),
+        group=one_of(1, 1, 2, 3) if queries < 65 else 1,
+        queries=queries,
+        keys=one_of(1, 2, 13, 31, 64, 67),
+        depth=one_of(*DEPTHS),
+        causal=random.random() < 0.5,
+        masked=random.random() < 0.35,
+        scale=one_of(0.125, 1.0, 0.5),
+        cap=one_of(1.0, 1.0, 2.0, 30.0),
+        transposed=random.random() < 0.35,
+        parts=one_of(None, None, 0, 1, 2, 5),
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("decade", range(10))
+def test_random_configurations(kernels: Kernels, decade: int) -> None:
+    for seed in range(10 * decade, 10 * decade + 10):
+        case = random_case(seed)
+        try:
+            case.check(kernels)
+        except AssertionError as failure:
+            raise AssertionError(f"{case}: {failure}") from failure
+
+
+def test_every_kernel(kernels: Kernels) -> None:
+    with launched(kernels) as symbols:
+        for element in TYPES:
+            for depth in (64, 128, 256):
+                Case(element, keys=66, depth=depth, parts=0).check(kernels)
+                Case(element, keys=66, depth=depth, parts=3).check(kernels)
+    assert symbols == {kernel.symbol for kernel in kernels.families["sdpa"].kernels}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(depth=512, queries=1, keys=3),
+        Case(depth=512, queries=9, keys=65, masked=True),
+        Case(depth=33, columns=5, queries=3, keys=70),
+        Case(depth=40, columns=130, queries=66, keys=3),
+        Case(depth=64, columns=256, queries=2, keys=30, parts=2),
+        Case("bf16", depth=256, columns=20, queries=2, group=2, keys=30, parts=2),
+        Case(depth=1, columns=1, queries=1, keys=1),
+        Case(queries=130, keys=130, depth=32, causal=True),
+        Case(queries=70, keys=200, depth=32, causal=True),
+    ],
+)
+def test_unusual_sizes(kernels: Kernels, case: Case) -> None:
+    case.check(kernels)
+
+
+@FORMS
+def test_later_keys_score_higher(kernels: Kernels, parts: int) -> None:
+    """Every tile, and every part, corrects what came before it."""
+    case = Case(queries=3, keys=140, depth=64, parts=parts, scale=1.0)
+    q, k, v, mask = case.arrays()
+    k = (q[:, :, :1] * np.linspace(-1, 1, case.keys)[:, None]).astype(np.float32)
+    expected, bound = reference(case, q, k, v, mask)
+    assert_within(case.run(kernels, q, k, v, mask), expected, bound)
+
+
+@FORMS
+def test_queries_that_see_no_key(kernels: Kernels, parts: int) -> None:
+    """They are NaN as softmax makes them, and no other query is."""
+    causal = Case(queries=5, keys=3, causal=True, parts=parts)
+    result = causal.run(kernels, *causal.arrays())
+    assert np.isnan(result).all(axis=(0, 1, 3)).tolist() == [True, True, False, False, False]
+    assert np.isfinite(result[:, :, 2:]).all()
+
+    masked = Case(queries=5, keys=70, masked=True, parts=parts)
+    q, k, v, mask = masked.arrays()
+    mask[..., 1, :] = -np.inf
+    expected, bound = reference(masked, q, k, v, mask)
+    assert np.isnan(expected).all(axis=(0, 1, 3)).tolist() == [False, True, False, False, False]
+    assert_within(masked.run(kernels, q, k, v, mask), expected, bound)
+
+    none = Case(queries=2, keys=0, parts=parts)
+    assert np.isnan(none.run(kernels, *none.arrays())).all()
+
+
+@FORMS
+def test_lowest_number_as_mask(kernels: Kernels, parts: int) -> None:
+    """Masks often have the type's lowest number in place of -inf: a row of it alone weighs all keys alike."""
+    case = Case(queries=2, keys=70, masked=True, parts=parts)
+    q, k, v, mask = case.arrays()
+    mask[:] = 0
+    mask[..., 0, :] = np.finfo(np.float32).min
+    mask[..., 1, 5:] = np.finfo(np.float32).min
+
+    result = case.run(kernels, q, k, v, mask)
+
+    np.testing.assert_allclose(result[0, 0, 0], v[0, 0].mean(axis=0), atol=1e-5)
+    few = Case(queries=2, keys=5)
+    expected, bound = reference(few, q, k[:, :, :5], v[:, :, :5], mask)
+    assert_within(result[:, :, 1], expected[:, :, 1], bound[:, :, 1])
+
+
+@FORMS
+def test_special_values_reach_only_their_query(kernels: Kernels, parts: int) -> None:
+    case = Case(queries=6, keys=70, parts=parts)
+    q, k, v, mask = case.arrays()
+    q[0, 0, 1, 3], q[0, 0, 4, 60] = np.nan, np.inf
+
+    result = case.run(kernels, q, k, v, mask)
+
+    assert np.isnan(result).all(axis=(0, 1, 3)).tolist() == [False, True, False, False, True, False]
+    assert np.isfinite(result[:, :, [0, 2, 3, 5]]).all()
+
+
+@pytest.mark.parametrize("parts", [0, 3], ids=["tiles", "parts"])
+def test_masks_in_any_view(kernels: Kernels, parts: int) -> None:
+    """One for all heads, and one whose keys are not neighbours."""
+    case = Case(batch=2, heads=2, group=2, queries=3, keys=67, masked=True, parts=parts)
+    q, k, v, mask = case.arrays()
+    tensors = [Tensor.from_numpy(kernels.device, array) for array in (q, k, v)]
+    shared = Tensor.from_numpy(kernels.device, mask[:1, :1]).broadcast(*mask.shape)
+    turned = Tensor.from_numpy(kernels.device, mask.transpose(3, 0, 2, 1)).transpose(1, 3, 2, 0)
+    for view, array in ((shared, np.broadcast_to(mask[:1, :1], mask.shape)), (turned, mask)):
+        expected, bound = reference(case, q, k, v, array)
+        result = sdpa(kernels, tensors[0], tensors[1], tensors[2], view, scale=case.scale, parts=parts)
+        assert_within(result.numpy(), expected, bound)
+
+
+@pytest.mark.parametrize("case", [Case(batch=0), Case(queries=0), Case(group=0)])
+def test_nothing_to_do(kernels: Kernels, case: Case) -> None:
+    assert case.run(kernels, *case.arrays()).size == 0
+
+
+def test_many_keys_are_dealt_to_blocks(kernels: Kernels) -> None:
+    with launched(kernels) as symbols:
+        Case("f16", queries=1, keys=520, depth=64).check(kernels)
+        assert symbols == {"sdpa_split_f16_64", "sdpa_combine_f16"}
+    with launched(kernels) as symbols:
+        Case("f16", queries=9, keys=20, depth=64).check(kernels)
+        assert symbols == {"sdpa_tiles_f16_64"}
+
+
+@pytest.mark.parametrize("parts", [0, 3], ids=["tiles", "parts"])
+def test_grids_that_take_several_launches(kernels: Kernels, monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
+    monkeypatch.setattr("codegen.device.ops.sdpa.MAX_GRID", 2)
+    Case(batch=2, heads=3, queries=2, keys=9, parts=parts).check(kernels)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "complaint"),
+    [
+        (((1, 2, 3, 8), (1, 2, 5, 4), (1, 2, 5, 8), None), "do not fit together"),
+        (((1, 2, 3, 8), (1, 2, 5, 8), (1, 2, 4, 8), None), "do not fit together"),
+        (((1, 3, 3, 8), (1, 2, 5, 8), (1, 2, 5, 8), None), "do not fit together"),
+        (((2, 2, 3, 8), (1, 2, 5, 8), (1, 2, 5, 8), None), "do not fit together"),
+        (((1, 2, 3, 8), (1, 2, 5, 8), (1, 2, 5, 8), (1, 1, 3, 5)), "mask has to be"),
+    ],
+)
+def test_shapes_that_do_not_fit(kernels: Kernels, shapes: tuple[Any, ...], complaint: str) -> None:
+    q, k, v, mask = (shape and Tensor.empty(kernels.device, shape, dtype("f32")) for shape in shapes)
+    with pytest.raises(ValueError, match=complaint):
+        sdpa(kernels, q, k, v, mask)
+
+
+def test_columns_that_are_not_contiguous(kernels: Kernels) -> None:
+    turned = Tensor.empty(kernels.device, (1, 1, 8, 8), dtype("f32")).transpose(0, 1, 3, 2)
+    with pytest.raises(ValueError, match="last dimension"):
+        sdpa(kernels, turned, turned, turned)
