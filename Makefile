@@ -1,6 +1,7 @@
 # candle-rocm: `make help` lists the targets.
 
 CANDLE ?= 0.11.1
+ARCH   ?= all
 VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
@@ -8,6 +9,8 @@ BIN    := $(VENV)/bin
 # One cargo profile and one target folder for everything: fast enough to test, small enough to keep.
 export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
 export CARGO_PROFILE_DEV_DEBUG ?= 0
+
+export ARCH
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator rocm-toolchain code-objects kernel-tests mutations releases \
@@ -42,15 +45,15 @@ emulator: ## Build the emulated HIP device.
 rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian's packages (below build/, no root).
 	$(BIN)/python -m codegen.rocm
 
-code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectures; check specs/hip_api.yaml.
-	$(BIN)/candle-rocm kernels build
+code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectures (or ARCH); check specs/hip_api.yaml.
+	$(BIN)/candle-rocm kernels build --arch $(ARCH)
 	$(BIN)/pytest tests/rocm
 
 kernel-tests: setup emulator ## Test the kernels and the emulated device.
 	cargo test --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/kernels
 
-mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each.
+mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
 
 releases: setup ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" narrows them).

@@ -87,6 +87,10 @@ class Op(Model):
     cpu: AnyTypes
     """Types for which Candle's CPU backend has the op; none for an op that only GPUs have."""
     holes: tuple[Hole, ...] = ()
+    serves: tuple[Name, ...] = ()
+    """More of Candle's ops that these kernels compute: conv1d is conv2d of one row."""
+    part_of: Name | None = None
+    """The op of Candle of which these kernels are one way or one step; none if they are named for it."""
     contract: Contract | None = None
     """If it differs from the family's."""
 

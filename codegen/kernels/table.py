@@ -23,7 +23,8 @@ class Row:
 
     family: str
     op: str
-    about: str
+    also: tuple[str, ...]
+    """More of Candle's ops that its kernels compute, or the one that they are a part of."""
     kernels: int
     """Number of symbols."""
     cells: tuple[str, ...]
@@ -59,4 +60,5 @@ def _row(loaded: LoadedFamily, op: Op) -> Row:
     data = _data_role(op)
     others = [f"{role}: {', '.join(t.name for t in expand(names))}" for role, names in op.types.items() if role != data]
     count = sum(kernel.op.name == op.name for kernel in loaded.kernels)
-    return Row(loaded.name, op.name, op.about, count, cells, tuple(others))
+    also = (f"part of {op.part_of}",) if op.part_of else op.serves
+    return Row(loaded.name, op.name, also, count, cells, tuple(others))

@@ -41,6 +41,22 @@ def lanes_of(wave: int, bits: Callable[[int], bool]) -> Array:
     return np.repeat(np.array(masks, dtype=np.uint64), wave)
 
 
+def half_arithmetic() -> Array:
+    """(0.1 t * 3 + t) / 7, each step rounded to half precision but for the product inside the sum."""
+    tenth = (np.float32(0.1) * T.astype(np.float32)).astype(np.float16).astype(np.float64)
+    fused = (tenth * 3 + T).astype(np.float16)
+    return (fused.astype(np.float64) / 7).astype(np.float16)
+
+
+def bfloat16(values: Array) -> Array:
+    """The bits of finite floats rounded to bfloat16, to nearest and ties to even, by exact comparison."""
+    below = (values.view(np.uint32) >> 16).astype(np.uint32)
+    distance = values.view(np.uint32) & 0xFFFF
+    up = (distance > 0x8000) | ((distance == 0x8000) & (below % 2 == 1))
+    bits: Array = (below + up).astype(np.uint16)
+    return bits
+
+
 EXPECTED: dict[str, Callable[[int], Array]] = {
     "shuffle": lambda wave: T // 8 * 8 + 3,
     "shuffle_up": lambda wave: np.where(T % 16 < 2, T, T - 2),
@@ -67,6 +83,12 @@ EXPECTED: dict[str, Callable[[int], Array]] = {
     # Only a fused multiplication and addition keeps the square's last bit.
     "contracted": lambda wave: ((1 + T.astype(np.float64) * 2**-13) ** 2 - 1).astype(np.float32),
     "half_precision": lambda wave: (T.astype(np.float32) / np.float32(3)).astype(np.float16),
+    "half_arithmetic": lambda wave: half_arithmetic(),
+    "half_comparison": lambda wave: (
+        ((np.float32(0.1) * T.astype(np.float32)).astype(np.float16) > np.float16(3)).astype(np.int32) + 1
+    ),
+    "brain_float": lambda wave: bfloat16(T.astype(np.float32) / np.float32(3)),
+    "brain_not_a_number": lambda wave: np.full(64, 0x7FC0, np.uint16),
 }
 EXACT_TO = {"reciprocal_root": 1, "exponential": 1}
 """Units in the last place by which two libraries may differ."""

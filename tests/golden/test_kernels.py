@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from codegen.kernels.files import committed_files, rendered_files, write_files
 from codegen.paths import repository_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_kernels_are_fresh(update_goldens: bool) -> None:  # noqa: FBT001 - a fixture

@@ -11,20 +11,16 @@ import pytest
 from codegen.candle.fetch import fetch_release
 from codegen.kernels.dtypes import expand
 from codegen.kernels.loader import load_families
+from codegen.kernels.table import covered
 from codegen.verify.cargo import cargo_environment, run_cargo
 from codegen.verify.scratch import ScratchTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from codegen.kernels.model import Op
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 PROGRAM = Path(__file__).parent / "cpu_types" / "main.rs"
-
-ASKED_AS: Mapping[str, str] = {}
-"""Ops of the specs whose question to Candle has another name, because Candle has them as parts of another op."""
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +43,31 @@ def types_of(op: Op) -> frozenset[str]:
     return frozenset(element.name for element in expand(op.cpu))
 
 
+def ops() -> dict[str, Op]:
+    return {op.name: op for loaded in load_families() for op in loaded.family.ops}
+
+
 def test_specs_say_what_the_cpu_backend_has(answers: dict[str, frozenset[str]]) -> None:
-    ops = {op.name: op for loaded in load_families() for op in loaded.family.ops}
-    questions = {name: ASKED_AS.get(name, name) for name in ops}
     assert len(answers["relu"]) == 10  # the program works
     assert answers["exp"] == {"bf16", "f16", "f32", "f64", "f8e4m3"}
+    named = {name: op for name, op in ops().items() if op.part_of is None and name != "cast"}
 
-    unasked = {name for name, question in questions.items() if question not in answers}
+    unasked = set(named) - set(answers)
     assert not unasked, f"tests/releases/cpu_types/main.rs does not ask for {sorted(unasked)}"
     wrong = {
-        name: (sorted(types_of(op)), sorted(answers[questions[name]]))
-        for name, op in ops.items()
-        if types_of(op) != answers[questions[name]]
+        name: (sorted(types_of(op)), sorted(answers[name]))
+        for name, op in named.items()
+        if types_of(op) != answers[name]
     }
     assert not wrong, f"the spec's list, and Candle's: {wrong}"
+
+
+def test_every_op_of_the_cpu_backend_has_kernels_for_its_types(answers: dict[str, frozenset[str]]) -> None:
+    kernels = {name: covered(op) for op in ops().values() for name in (op.name, *op.serves)}
+    for question, types in answers.items():
+        name, _, role = question.partition(".")
+        assert name in kernels, f"no kernels for {name}"
+        if name == "cast":
+            assert types == types_of(ops()["cast"]), question
+        elif not role:  # `where.cond` and `gather.ids` ask for other roles than the tensor's
+            assert types <= {element.name for element in kernels[name]}, question

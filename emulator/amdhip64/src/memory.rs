@@ -16,27 +16,32 @@ use crate::call::{api, store};
 use crate::stream;
 
 /// Whether an address is one of pinned host memory or of the host's own.
-fn is_host(address: usize) -> bool {
+pub fn is_host(address: usize) -> bool {
     let arena = Arena::get();
     !arena.contains(address) || arena.addresses(arena.host_segment()).contains(&address)
 }
 
 /// Whether the host may change what lies there while the device copies: pinned memory is used in place.
 fn is_pageable(address: usize) -> bool {
-    !Arena::get().contains(address)
+    !Arena::get().contains(address) && machine::lock().pinned_around(address).is_none()
 }
 
 /// A copy that was asked for.
-struct Copy {
-    function: &'static str,
-    to: usize,
-    from: usize,
-    size: usize,
+pub struct Copy {
+    pub function: &'static str,
+    pub to: usize,
+    pub from: usize,
+    /// Bytes.
+    pub size: usize,
 }
 
 impl Copy {
     /// Checks both sides against the kind.
-    fn validate(&self, kind: hipMemcpyKind) -> HipResult {
+    ///
+    /// # Errors
+    /// `hipErrorInvalidMemcpyDirection` for what is no kind, `hipErrorInvalidValue` for a side that is not of the kind
+    /// or not inside a live allocation.
+    pub fn validate(&self, kind: hipMemcpyKind) -> HipResult {
         let sides = (is_host(self.from), is_host(self.to));
         let fits = match kind {
             hipMemcpyHostToHost => sides == (true, true),
@@ -51,7 +56,10 @@ impl Copy {
 
     /// Puts the copy on a stream. As on a GPU, pageable memory is read now, and written at the latest when the stream
     /// is waited for; until then it holds poison.
-    fn enqueue(self, stream: StreamId) -> HipResult {
+    ///
+    /// # Errors
+    /// As [`machine::enqueue`].
+    pub fn enqueue(self, stream: StreamId) -> HipResult {
         let Self { function, to, from, size } = self;
         let origin = if is_pageable(from) && size > 0 {
             // SAFETY: the caller's memory.
@@ -68,7 +76,10 @@ impl Copy {
 }
 
 /// Fills with a pattern on a stream.
-fn fill(function: &'static str, to: usize, pattern: &[u8], count: usize, stream: StreamId) -> HipResult {
+///
+/// # Errors
+/// `hipErrorInvalidValue` for memory that is not inside a live allocation, else as [`machine::enqueue`].
+pub fn fill(function: &'static str, to: usize, pattern: &[u8], count: usize, stream: StreamId) -> HipResult {
     if !transfer::is_usable(to, pattern.len() * count) {
         return Err(HipError::INVALID_VALUE);
     }
@@ -76,12 +87,20 @@ fn fill(function: &'static str, to: usize, pattern: &[u8], count: usize, stream:
     machine::enqueue(stream, Work::Run(Box::new(move || transfer::fill(function, to, &pattern, count))))
 }
 
+/// Fresh memory; the null address for no bytes.
+///
+/// # Errors
+/// `hipErrorOutOfMemory`, or the current device's fault if it has one.
+pub fn allocate(place: Place, size: usize) -> HipResult<usize> {
+    let mut machine = machine::lock();
+    machine.healthy(current_device())?;
+    if size == 0 { Ok(0) } else { machine.memory.allocate(place, size) }
+}
+
 api! {
     /// Allocates memory on the current device; a null pointer for no bytes.
     fn hipMalloc(pointer: *mut *mut c_void, size: usize) {
-        let mut machine = machine::lock();
-        machine.healthy(current_device())?;
-        let address = if size == 0 { 0 } else { machine.memory.allocate(Place::Device(current_device()), size)? };
+        let address = allocate(Place::Device(current_device()), size)?;
         // SAFETY: the caller's pointer.
         unsafe { store(pointer, address as *mut c_void) }
     }

@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use api::amdhip64::{hipFunction_t, hipJitOption, hipModule_t};
+use api::amdhip64::{hipDeviceptr_t, hipFunction_t, hipJitOption, hipModule_t};
 use candle_rocm_emulator_runtime::compile::{self, Source};
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
-use candle_rocm_emulator_runtime::machine::current_device;
+use candle_rocm_emulator_runtime::machine::{self, current_device};
 use candle_rocm_emulator_runtime::model::Model;
 use candle_rocm_emulator_runtime::module::{Function, Module, code_length};
 use candle_rocm_emulator_runtime::settings::settings;
@@ -100,6 +100,29 @@ api! {
         unsafe { loaded(module) }?;
         // SAFETY: from `load`, and the caller gives it up. Enqueued launches share the module.
         drop(unsafe { Box::from_raw(module.cast::<Loaded>()) });
+        Ok(())
+    }
+
+    /// The address and the length of a `__device__` variable; null pointers are left out. Devices and copies use it in
+    /// place.
+    fn hipModuleGetGlobal(pointer: *mut hipDeviceptr_t, bytes: *mut usize, module: hipModule_t, name: *const c_char) {
+        // SAFETY: the caller's handle.
+        let loaded = unsafe { loaded(module) }?;
+        if name.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        // SAFETY: the caller's string.
+        let (start, length) = loaded.module.variable(unsafe { CStr::from_ptr(name) })?;
+        machine::lock().pinned.insert(start, length);
+        // SAFETY: the caller's pointers.
+        unsafe {
+            if !pointer.is_null() {
+                pointer.write(start as hipDeviceptr_t);
+            }
+            if !bytes.is_null() {
+                bytes.write(length);
+            }
+        }
         Ok(())
     }
 

@@ -18,7 +18,7 @@ fn write_text<const LENGTH: usize>(field: &mut [c_char; LENGTH], text: &str) {
 }
 
 /// The properties of a device; what has no meaning for it, such as textures, is zero.
-fn properties(index: usize) -> hipDeviceProp_tR0600 {
+pub fn properties(index: usize) -> hipDeviceProp_tR0600 {
     let model: &Model = settings().devices[index];
     let (clock, memory_clock, bus_width) = model.clocks;
     // SAFETY: integers, arrays of them and pointers that may be null.

@@ -50,26 +50,34 @@ fn per_thread(device: usize) -> StreamId {
     PER_THREAD_STREAMS.with_borrow_mut(|streams| *streams.entry(device).or_insert_with(create))
 }
 
-unsafe fn create(stream: *mut hipStream_t, flags: c_uint) -> HipResult {
+/// Makes a stream and writes its handle.
+///
+/// # Errors
+/// `hipErrorInvalidValue` for flags that there are none of or a null pointer.
+///
+/// # Safety
+/// The pointer is null or valid for a write.
+pub unsafe fn create(stream: *mut hipStream_t, flags: c_uint) -> HipResult<StreamId> {
     if flags & !hipStreamNonBlocking != 0 {
         return Err(HipError::INVALID_VALUE);
     }
     let id = machine::lock().queues.create(current_device(), flags & hipStreamNonBlocking == 0);
-    // SAFETY: the caller's pointer.
-    unsafe { store(stream, handle(id)) }
+    // SAFETY: by contract.
+    unsafe { store(stream, handle(id)) }?;
+    Ok(id)
 }
 
 api! {
     /// Makes a stream that keeps order with the legacy default stream.
     fn hipStreamCreate(stream: *mut hipStream_t) {
         // SAFETY: the caller's pointer.
-        unsafe { create(stream, 0) }
+        unsafe { create(stream, 0) }.map(|_| ())
     }
 
     /// Makes a stream.
     fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) {
         // SAFETY: the caller's pointer.
-        unsafe { create(stream, flags) }
+        unsafe { create(stream, flags) }.map(|_| ())
     }
 
     /// Ends a stream once its work is done.

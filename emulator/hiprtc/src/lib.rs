@@ -7,7 +7,7 @@ use std::slice;
 use std::sync::Mutex;
 
 use api::hiprtc::*;
-use candle_rocm_emulator_link::{call, current_device};
+use candle_rocm_emulator_link::{call, current_device, note};
 use candle_rocm_emulator_runtime::compile::{self, Outcome, Source};
 use candle_rocm_emulator_runtime::settings::settings;
 
@@ -99,6 +99,11 @@ fn code(state: &State) -> Result<&[u8], hiprtcResult> {
 fn log(state: &State) -> Vec<u8> {
     let log = state.outcome.as_ref().map_or("", |outcome| &outcome.log);
     log.bytes().filter(|byte| *byte != 0).chain([0]).collect()
+}
+
+fn no_bitcode(function: &str) -> Status {
+    note(&format!("{function}: not supported by the emulated device"));
+    Err(HIPRTC_ERROR_INTERNAL_ERROR)
 }
 
 api! {
@@ -199,6 +204,18 @@ api! {
         unsafe { with(program, |state| copy_out(code(state)?, to)) }
     }
 
+    /// Bytes of LLVM bitcode, which the host's compiler does not make.
+    fn hiprtcGetBitcodeSize(program: hiprtcProgram, _size: *mut usize) {
+        // SAFETY: the caller's handle.
+        unsafe { with(program, |_| no_bitcode("hiprtcGetBitcodeSize")) }
+    }
+
+    /// LLVM bitcode, which the host's compiler does not make.
+    fn hiprtcGetBitcode(program: hiprtcProgram, _to: *mut c_char) {
+        // SAFETY: the caller's handle.
+        unsafe { with(program, |_| no_bitcode("hiprtcGetBitcode")) }
+    }
+
     /// Bytes of the log with its zero.
     fn hiprtcGetProgramLogSize(program: hiprtcProgram, size: *mut usize) {
         // SAFETY: the caller's handle and pointer.
@@ -228,7 +245,7 @@ pub extern "C" fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char {
     name.unwrap_or(c"Invalid HIPRTC error code").as_ptr()
 }
 
-api::implements!(hiprtc: hiprtcGetErrorString);
+api::implements_all_hiprtc!();
 
 macro_rules! unsupported {
     ($($name:ident)*) => { candle_rocm_emulator_link::unsupported_functions!(HIPRTC_ERROR_INTERNAL_ERROR; $($name)*); };

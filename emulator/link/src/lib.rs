@@ -23,19 +23,14 @@ pub struct Extent {
     pub writes: bool,
 }
 
+/// Does work with its data if that is wanted, and gives the data back. Returns 0 after a panic.
+type Perform = unsafe extern "C" fn(data: *mut c_void, wanted: c_int) -> c_int;
+
 /// The functions of libamdhip64.so that its siblings use.
 struct Functions {
     call: unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
     get_device: unsafe extern "C" fn(*mut c_int) -> c_uint,
-    enqueue: unsafe extern "C" fn(
-        *mut c_void,
-        *const c_char,
-        *const Extent,
-        usize,
-        unsafe extern "C" fn(*mut c_void, c_int),
-        *mut c_void,
-    ) -> c_uint,
-    is_usable: unsafe extern "C" fn(*const c_void, usize) -> c_int,
+    enqueue: unsafe extern "C" fn(*mut c_void, *const c_char, Perform, *mut c_void) -> c_uint,
     uses: unsafe extern "C" fn(*const c_char, *const Extent, usize) -> c_int,
     note: unsafe extern "C" fn(*const c_char),
 }
@@ -55,7 +50,6 @@ fn functions() -> &'static Functions {
                 call: symbol(library, c"candle_rocm_emulator_call"),
                 get_device: symbol(library, c"hipGetDevice"),
                 enqueue: symbol(library, c"candle_rocm_emulator_enqueue"),
-                is_usable: symbol(library, c"candle_rocm_emulator_is_usable"),
                 uses: symbol(library, c"candle_rocm_emulator_uses"),
                 note: symbol(library, c"candle_rocm_emulator_note"),
             }
@@ -95,48 +89,25 @@ pub fn current_device() -> usize {
     device as usize
 }
 
-/// Puts work on a stream. When it runs, what it reads has been checked to be live and written.
+/// Puts work on a stream. The work checks the memory that it uses with [`uses`].
 ///
 /// `stream` is a `hipStream_t`. Returns a `hipError_t`; what the work did wrong shows when the stream is waited for.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "a handle, looked up and not dereferenced")]
-pub fn enqueue(
-    stream: *mut c_void,
-    function: &str,
-    extents: &[Extent],
-    work: impl FnOnce() + Send + 'static,
-) -> c_uint {
+pub fn enqueue(stream: *mut c_void, function: &str, work: impl FnOnce() + Send + 'static) -> c_uint {
     type Boxed = Box<dyn FnOnce() + Send>;
-    unsafe extern "C" fn perform(data: *mut c_void, wanted: c_int) {
+    unsafe extern "C" fn perform(data: *mut c_void, wanted: c_int) -> c_int {
         // SAFETY: libamdhip64.so calls this once, with what `enqueue` passed.
         let work = unsafe { Box::from_raw(data.cast::<Boxed>()) };
-        if wanted != 0 {
-            // A panic must not pass through the other library; its message is on standard error.
-            let _ = catch_unwind(AssertUnwindSafe(work));
-        }
+        // A panic must not pass through the other library; its message is on standard error.
+        c_int::from(wanted == 0 || catch_unwind(AssertUnwindSafe(work)).is_ok())
     }
     let data: Box<Boxed> = Box::new(Box::new(work));
     let function = zero_terminated(function);
     // SAFETY: the arguments are as the function wants them; the work may run on any thread.
-    unsafe {
-        (functions().enqueue)(
-            stream,
-            function.as_ptr(),
-            extents.as_ptr(),
-            extents.len(),
-            perform,
-            Box::into_raw(data).cast(),
-        )
-    }
+    unsafe { (functions().enqueue)(stream, function.as_ptr(), perform, Box::into_raw(data).cast()) }
 }
 
-/// Whether a range is the host's own or inside one live allocation of a device.
-#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "an address, looked up and not dereferenced")]
-pub fn is_usable(address: *const c_void, bytes: usize) -> bool {
-    // SAFETY: nothing is read from the address.
-    unsafe { (functions().is_usable)(address, bytes) != 0 }
-}
-
-/// Checks memory that work on a stream turns out to use, and notes what it is about to write. Only such work calls this.
+/// Checks memory that work on a stream uses, and notes what it is about to write. Only such work calls this.
 ///
 /// `what` names the function and what the memory is to it. On false the work must do no more: the stream's next
 /// synchronisation reports the fault.

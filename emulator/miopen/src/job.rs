@@ -32,7 +32,7 @@ impl Job {
         compute: impl FnOnce(&[Vec<f64>]) -> Vec<f64> + Send + 'static,
     ) -> Status {
         let stream = with(handle, |handle| handle.stream)?;
-        match enqueue(stream.cast(), self.function, &[], move || {
+        match enqueue(stream.cast(), self.function, move || {
             self.perform(compute);
         }) {
             0 => Ok(()),

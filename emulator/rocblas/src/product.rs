@@ -64,7 +64,7 @@ impl Product {
         if self.addresses().iter().zip(needed).any(|(&address, needed)| needed && address == 0) {
             return Err(rocblas_status_invalid_pointer);
         }
-        match enqueue(handle.stream.cast(), self.function, &[], move || {
+        match enqueue(handle.stream.cast(), self.function, move || {
             self.perform();
         }) {
             0 => Ok(()),

@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_ulonglong};
 
 use api::rocrand::*;
-use candle_rocm_emulator_link::{Extent, enqueue};
+use candle_rocm_emulator_link::{Extent, enqueue, uses};
 use element::Format;
 
 use crate::distribution::{normal, uniform};
@@ -43,9 +43,10 @@ fn draw(
         return Ok(());
     }
     let extent = Extent { address, bytes: count * size, writes: true };
-    let enqueued = enqueue(stream.cast(), function, &[extent], move || {
-        for index in 0..count {
-            write(address + index * size, &mut words);
+    let what = format!("{function}, the output");
+    let enqueued = enqueue(stream.cast(), function, move || {
+        if uses(&what, &[extent]) {
+            (0..count).for_each(|index| write(address + index * size, &mut words));
         }
     });
     if enqueued == 0 { Ok(()) } else { Err(ROCRAND_STATUS_LAUNCH_FAILURE) }

@@ -1,6 +1,7 @@
 //! The emulated machine: devices, their memory and streams, behind one lock; and the driver that does queued work.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
 
 use crate::error::{HipError, HipResult};
@@ -20,6 +21,9 @@ pub struct Machine {
     pub faults: Vec<Option<HipError>>,
     /// Devices whose memory each device may use, one bit each.
     pub peers: Vec<u64>,
+    /// Memory outside of the arena that devices may use in place, by first address: registered host memory, and
+    /// variables of modules.
+    pub pinned: BTreeMap<usize, usize>,
 }
 
 static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| {
@@ -29,6 +33,7 @@ static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| {
         queues: Queues::new(devices, Random::new(settings().seed)),
         faults: vec![None; devices],
         peers: (0..devices).map(|device| 1 << device).collect(),
+        pinned: BTreeMap::new(),
     })
 });
 
@@ -62,6 +67,12 @@ pub fn set_current_device(device: usize) -> HipResult {
 }
 
 impl Machine {
+    /// First address and length of the pinned range that holds an address.
+    pub fn pinned_around(&self, address: usize) -> Option<(usize, usize)> {
+        let (&start, &length) = self.pinned.range(..=address).next_back()?;
+        (address - start < length).then_some((start, length))
+    }
+
     /// The device's fault as an error.
     ///
     /// # Errors
@@ -166,6 +177,11 @@ pub fn nearest_allocation(address: usize, bytes: usize) -> Option<String> {
         "{whereabouts} allocation {} of {} bytes at {:#x}{fate}",
         allocation.number, allocation.size, allocation.start
     ))
+}
+
+/// Whether a range outside of the arena is pinned, so that devices may use it.
+pub fn is_pinned(address: usize, bytes: usize) -> bool {
+    lock().pinned_around(address).is_some_and(|(start, length)| address + bytes <= start + length)
 }
 
 /// Clears the faults of all devices and what was reported.

@@ -67,6 +67,8 @@ struct Stream {
     device: usize,
     /// Whether it keeps order with the legacy default stream.
     blocking: bool,
+    /// What the program asked for; it changes nothing.
+    priority: i32,
     /// Each with its place in the order of all enqueuing.
     work: VecDeque<(u64, Work)>,
     /// The place of the piece that some thread does now.
@@ -98,8 +100,12 @@ pub struct Queues {
 impl Queues {
     /// The null streams of so many devices; `random` decides between streams.
     pub fn new(devices: usize, random: Random) -> Self {
-        let null =
-            |device| (StreamId::Null(device), Stream { device, blocking: false, work: VecDeque::new(), running: None });
+        let null = |device| {
+            (
+                StreamId::Null(device),
+                Stream { device, blocking: false, priority: 0, work: VecDeque::new(), running: None },
+            )
+        };
         Self { streams: (0..devices).map(null).collect(), created: 0, enqueued: 0, random }
     }
 
@@ -107,13 +113,25 @@ impl Queues {
     pub fn create(&mut self, device: usize, blocking: bool) -> StreamId {
         self.created += 1;
         let id = StreamId::Created(self.created);
-        self.streams.insert(id, Stream { device, blocking, work: VecDeque::new(), running: None });
+        self.streams.insert(id, Stream { device, blocking, priority: 0, work: VecDeque::new(), running: None });
         id
     }
 
     /// Forgets a stream. Its work must be done.
     pub fn destroy(&mut self, id: StreamId) {
         self.streams.remove(&id);
+    }
+
+    /// Notes a stream's priority.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.priority = priority;
+        }
+    }
+
+    /// Whether a stream keeps order with the null stream, and its priority.
+    pub fn properties(&self, id: StreamId) -> Option<(bool, i32)> {
+        self.streams.get(&id).map(|stream| (stream.blocking, stream.priority))
     }
 
     /// The device of a stream, or none if there is no such stream.

@@ -79,28 +79,53 @@ pub struct Extent {
     pub writes: bool,
 }
 
-/// Does a library's own work, such as a matrix product, after checking what it reads and noting what it writes.
+/// Checks what a library's own work on a device, such as a matrix product, reads, and notes what it writes.
 ///
 /// # Errors
-/// A report if an extent is not inside a live allocation, or read without having been written.
-pub fn perform(function: &str, extents: &[Extent], work: impl FnOnce()) -> Result<(), Report> {
-    let on_device = |extent: &&Extent| Arena::get().contains(extent.address) && extent.bytes > 0;
-    for extent in extents {
-        must_be_live(function, if extent.writes { "write" } else { "read" }, extent.address, extent.bytes)?;
-    }
-    for extent in extents.iter().filter(on_device).filter(|extent| !extent.writes && settings().check) {
-        if let Some((byte, _)) = find_other(extent.address, extent.bytes, &[ByteState::Initialized]) {
-            let whereabouts = machine::nearest_allocation(byte, 1).unwrap_or_default();
-            let text =
-                format!("{function}: uninitialised read of {} bytes, first at {byte:#x}: {whereabouts}", extent.bytes);
-            return Err(Report { code: HipError::LAUNCH_FAILURE, text });
+/// A report if an extent is not inside a live allocation that the device may use, or read without having been written.
+pub fn uses(what: &str, extents: &[Extent], device: usize) -> Result<(), Report> {
+    for extent in extents.iter().filter(|extent| extent.bytes > 0) {
+        let verb = if extent.writes { "write" } else { "read" };
+        must_be_reachable(what, verb, extent, device)?;
+        must_be_live(what, verb, extent.address, extent.bytes)?;
+        if !Arena::get().contains(extent.address) {
+            continue;
+        }
+        if extent.writes {
+            set_state(extent.address, extent.bytes, ByteState::Initialized);
+        } else if settings().check {
+            must_be_written(what, extent)?;
         }
     }
-    work();
-    for extent in extents.iter().filter(on_device).filter(|extent| extent.writes) {
-        set_state(extent.address, extent.bytes, ByteState::Initialized);
-    }
     Ok(())
+}
+
+fn must_be_reachable(what: &str, verb: &str, extent: &Extent, device: usize) -> Result<(), Report> {
+    let Extent { address, bytes, .. } = *extent;
+    let arena = Arena::get();
+    let why = if arena.contains(address) {
+        let segment = (address - arena.base) / arena.segment;
+        let reachable = machine::lock().peers[device] | 1 << arena.host_segment();
+        if reachable >> segment & 1 == 1 {
+            return Ok(());
+        }
+        format!("memory of device {segment}, to which device {device} has no peer access")
+    } else if machine::is_pinned(address, bytes) {
+        return Ok(());
+    } else if address == 0 {
+        "a null pointer".to_owned()
+    } else {
+        "no memory of a device; is it a host pointer?".to_owned()
+    };
+    let text = format!("{what}: invalid {verb} of {bytes} bytes at {address:#x}: {why}");
+    Err(Report { code: HipError::ILLEGAL_ADDRESS, text })
+}
+
+fn must_be_written(what: &str, extent: &Extent) -> Result<(), Report> {
+    let Some((byte, _)) = find_other(extent.address, extent.bytes, &[ByteState::Initialized]) else { return Ok(()) };
+    let whereabouts = machine::nearest_allocation(byte, 1).unwrap_or_default();
+    let text = format!("{what}: uninitialised read of {} bytes, first at {byte:#x}: {whereabouts}", extent.bytes);
+    Err(Report { code: HipError::LAUNCH_FAILURE, text })
 }
 
 fn must_be_live(function: &str, verb: &str, address: usize, size: usize) -> Result<(), Report> {

@@ -1,5 +1,8 @@
 // Kernels that do nothing wrong: what the device functions compute. One block of 64 threads unless said otherwise.
 
+#include <hip/hip_bfloat16.h>
+#include <hip/hip_fp16.h>
+
 #define EVERY(name, type, expression)                                                                                  \
   extern "C" __global__ void name(type *y) {                                                                           \
     const unsigned t = threadIdx.x;                                                                                    \
@@ -28,6 +31,10 @@ EVERY(reciprocal_root, float, rsqrtf(t + 1.0f))
 EVERY(exponential, float, __expf(t / 16.0f))
 EVERY(contracted, float, (1.0f + t * 0x1p-13f) * (1.0f + t * 0x1p-13f) - 1.0f)
 EVERY(half_precision, _Float16, (_Float16)(t / 3.0f))
+EVERY(half_arithmetic, __half, __hfma(__half(0.1f * t), __half(3), __float2half(t)) / __half(7))
+EVERY(half_comparison, int, (__half(0.1f * t) > __half(3)) + __hisnan(__half(t) / __half(0) - __half(t) / __half(0)))
+EVERY(brain_float, unsigned short, hip_bfloat16(t / 3.0f).data)
+EVERY(brain_not_a_number, unsigned short, hip_bfloat16(__uint_as_float(0x7f800001 + t)).data)
 
 // A block of 1-3 dimensions: each thread writes its own number.
 extern "C" __global__ void number(unsigned *y) {

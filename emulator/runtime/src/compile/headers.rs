@@ -13,6 +13,9 @@ macro_rules! headers {
 }
 
 static HEADERS: &[(&str, &str)] = &headers![
+    "hip/hip_bf16.h",
+    "hip/hip_bfloat16.h",
+    "hip/hip_fp16.h",
     "hip/hip_runtime.h",
     "hip/emulator/abi.h",
     "hip/emulator/atomics.h",

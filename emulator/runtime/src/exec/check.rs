@@ -9,6 +9,7 @@ use super::describe::{self, Site};
 use super::engine::{engine, fail};
 use super::lds::{Touch, Touches};
 use super::race::{MAX_LAUNCH, Write};
+use crate::machine;
 use crate::memory::{Arena, ByteState, RACE_CELL, RACE_GRAIN};
 use crate::module::Segment;
 use crate::settings::settings;
@@ -307,6 +308,7 @@ pub fn check(access: Access) {
         let within = |segment: &&Segment| Span::new(segment.addresses.clone()).contains_all(address, bytes);
         match image.iter().find(within) {
             Some(segment) if segment.writable || kind == Kind::Read => {}
+            _ if machine::is_pinned(address, bytes) => {}
             _ => {
                 fail(describe::nowhere(&access, c.lds.iter().map(|object| object.start..object.start + object.length)))
             }

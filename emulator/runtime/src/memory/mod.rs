@@ -135,6 +135,11 @@ impl Memory {
         Ok(allocation)
     }
 
+    /// The first addresses of the live allocations of a place.
+    pub fn starts_in(&self, place: Place) -> Vec<usize> {
+        self.live.values().filter(|allocation| allocation.place == place).map(|allocation| allocation.start).collect()
+    }
+
     /// The live allocation that holds an address.
     pub fn find(&self, address: usize) -> Option<&Allocation> {
         let (_, allocation) = self.live.range(..=address).next_back()?;

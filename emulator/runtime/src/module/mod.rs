@@ -216,6 +216,25 @@ impl Module {
         Ok(Function { module: Arc::clone(self), index })
     }
 
+    /// First address and length of a variable.
+    ///
+    /// # Errors
+    /// `hipErrorNotFound` when there is none of that name.
+    pub fn variable(&self, name: &CStr) -> HipResult<(usize, usize)> {
+        // SAFETY: a valid handle and a zero-terminated name.
+        let address = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
+        let mut symbol: *const libc::Elf64_Sym = std::ptr::null();
+        // SAFETY: all fields are valid as zeros.
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: the results have the types that the flag asks for.
+        let found = unsafe { dladdr1(address, &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) };
+        // SAFETY: the linker's symbol lives as long as the module.
+        let symbol = unsafe { symbol.as_ref() }.filter(|_| !address.is_null() && found != 0);
+        let is_object = |symbol: &&libc::Elf64_Sym| symbol.st_info & 0xf == object::elf::STT_OBJECT;
+        let size = symbol.filter(is_object).ok_or(HipError::NOT_FOUND)?.st_size;
+        Ok((address as usize, size as usize))
+    }
+
     /// Where kernels of this module look up their thread index and the like.
     pub fn place(&self) -> *mut abi::Place {
         self.place
@@ -247,7 +266,12 @@ struct TlsIndex {
     offset: usize,
 }
 
+const RTLD_DL_SYMENT: c_int = 1;
+
 unsafe extern "C" {
+    /// As dladdr, with the symbol (dladdr(3)).
+    fn dladdr1(address: *const c_void, info: *mut libc::Dl_info, symbol: *mut *const c_void, flags: c_int) -> c_int;
+
     /// The address of a thread-local object on this thread, allocated if need be (ELF TLS specification).
     fn __tls_get_addr(index: *const TlsIndex) -> *mut c_void;
 }

@@ -1,0 +1,113 @@
+//! What the emulator's other libraries call: they hold no state of their own.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_char, c_int, c_void};
+use std::slice;
+
+use api::amdhip64::{hipError_t, hipStream_t, hipSuccess};
+use candle_rocm_emulator_runtime::error::HipError;
+use candle_rocm_emulator_runtime::queue::Work;
+use candle_rocm_emulator_runtime::report::Report;
+use candle_rocm_emulator_runtime::transfer::{self, Extent};
+use candle_rocm_emulator_runtime::{calls, machine};
+
+use crate::emulator::text;
+use crate::stream;
+
+thread_local! {
+    /// The device whose work the thread does.
+    static DEVICE: Cell<usize> = const { Cell::new(0) };
+    /// What that work did wrong.
+    static FOUND: RefCell<Option<Report>> = const { RefCell::new(None) };
+}
+
+/// Notes a call of one of a sibling's functions. Returns the code with which it must fail, or 0.
+///
+/// # Safety
+/// Both are zero-terminated strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn candle_rocm_emulator_call(function: *const c_char, arguments: *const c_char) -> c_int {
+    // SAFETY: by contract.
+    unsafe { calls::begin(&text(function), || text(arguments)) }.unwrap_or(0)
+}
+
+/// Work of a sibling library: called once with the data and 1 to do it, or 0 only to give the data back. Returns 0 if
+/// the sibling has a bug.
+pub type Perform = unsafe extern "C" fn(data: *mut c_void, wanted: c_int) -> c_int;
+
+/// A sibling's work and its data, given back in any case.
+struct SiblingWork {
+    function: String,
+    device: usize,
+    perform: Perform,
+    data: *mut c_void,
+    done: bool,
+}
+
+// SAFETY: by the contract of `candle_rocm_emulator_enqueue` any thread may call the function with the data.
+unsafe impl Send for SiblingWork {}
+
+impl SiblingWork {
+    fn run(&mut self) -> Result<(), Report> {
+        self.done = true;
+        DEVICE.set(self.device);
+        // SAFETY: by contract, and only once.
+        let went_well = unsafe { (self.perform)(self.data, 1) } != 0;
+        match FOUND.take() {
+            Some(report) => Err(report),
+            None if went_well => Ok(()),
+            None => {
+                let text = format!("{}: the emulator panicked; its message is on standard error", self.function);
+                Err(Report { code: HipError::UNKNOWN, text })
+            }
+        }
+    }
+}
+
+impl Drop for SiblingWork {
+    fn drop(&mut self) {
+        if !self.done {
+            // SAFETY: by contract, and only once.
+            unsafe { (self.perform)(self.data, 0) };
+        }
+    }
+}
+
+/// Puts work on a stream.
+///
+/// # Safety
+/// `function` is a zero-terminated string, and any thread may call `perform` with `data`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn candle_rocm_emulator_enqueue(
+    stream: hipStream_t,
+    function: *const c_char,
+    perform: Perform,
+    data: *mut c_void,
+) -> hipError_t {
+    // SAFETY: by contract.
+    let function = unsafe { text(function) };
+    let mut work = SiblingWork { function, device: 0, perform, data, done: false };
+    let enqueued = stream::resolve(stream).and_then(|stream| {
+        work.device = machine::lock().queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
+        machine::enqueue(stream, Work::Run(Box::new(move || work.run())))
+    });
+    enqueued.err().map_or(hipSuccess, |error| error.0)
+}
+
+/// Checks memory that a sibling's work uses, and notes what is about to be written. Returns 0 if it must do no more.
+///
+/// # Safety
+/// `what` is a zero-terminated string, `extents` has `count` entries, and such work calls this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn candle_rocm_emulator_uses(what: *const c_char, extents: *const Extent, count: usize) -> c_int {
+    // SAFETY: by contract; an empty list may be null.
+    let extents = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(extents, count) } };
+    // SAFETY: by contract.
+    match transfer::uses(&unsafe { text(what) }, extents, DEVICE.get()) {
+        Ok(()) => 1,
+        Err(report) => {
+            FOUND.set(Some(report));
+            0
+        }
+    }
+}
