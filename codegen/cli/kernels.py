@@ -54,7 +54,8 @@ def list_ops(*, as_json: bool) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where the sources go instead of generated/kernels (docs/kernels.md is then left as it is).",
 )
-def render(*, folder: Path | None) -> None:
+@as_json
+def render(*, folder: Path | None, as_json: bool) -> None:
     """Write every kernel source, and the table docs/kernels.md."""
     from codegen.kernels.files import rendered_files, write_files
     from codegen.paths import repository_root
@@ -64,7 +65,10 @@ def render(*, folder: Path | None) -> None:
     if folder is not None:
         files = {path.removeprefix("generated/kernels/"): text for path, text in files.items() if path.startswith("g")}
     changed = write_files(root, files)
-    click.echo(f"{len(files)} files, {changed} changed")
+    if as_json:
+        _print_json("kernels render", files=sorted(files), changed=changed)
+    else:
+        click.echo(f"{len(files)} files, {changed} changed")
 
 
 _architectures = click.option(
@@ -77,7 +81,8 @@ _architectures = click.option(
 @click.option(
     "--to", "folder", type=click.Path(file_okay=False, path_type=Path), help="Folder instead of build/kernels."
 )
-def build(*, names: str, folder: Path | None) -> None:
+@as_json
+def build(*, names: str, folder: Path | None, as_json: bool) -> None:
     """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and hold them against their budgets."""
     import time
 
@@ -87,6 +92,13 @@ def build(*, names: str, folder: Path | None) -> None:
     families, objects = _compiled(names, folder)
     found = read_resources(objects)
     check_resources(found, families)
+    if as_json:
+        rows = [
+            {"architecture": each.architecture, "family": each.family, "path": str(each.path), "seconds": each.seconds}
+            for each in objects
+        ]
+        _print_json("kernels build", kernels=len(found), code_objects=rows)
+        return
     architectures = len({each.architecture for each in objects})
     click.echo(
         f"{len(found)} kernels in {len(objects)} code objects for {architectures} architectures: "

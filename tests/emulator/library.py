@@ -60,8 +60,9 @@ def upload(device: Emulator, array: Array) -> Buffer:
 
 def download(device: Emulator, buffer: Buffer, like: Array) -> Array:
     """The memory as an array of the same type, shape and order."""
-    order = "F" if like.flags.f_contiguous and not like.flags.c_contiguous else "C"
-    return np.frombuffer(device.download(buffer), like.dtype).reshape(like.shape, order=order)
+    elements: Array = np.frombuffer(device.download(buffer), like.dtype)
+    by_columns = like.flags.f_contiguous and not like.flags.c_contiguous
+    return elements.reshape(like.shape[::-1]).T if by_columns else elements.reshape(like.shape)
 
 
 def address(buffer: Buffer) -> c_void_p:

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 BAD_PARAMETER, NOT_IMPLEMENTED, UNKNOWN_ERROR = 3, 6, 7
 HALF, FLOAT, INT32, BFLOAT16, DOUBLE = 0, 1, 2, 5, 6
 DTYPES: dict[int, Any] = {HALF: np.float16, FLOAT: np.float32, BFLOAT16: ml_dtypes.bfloat16, DOUBLE: np.float64}
+STEPS = {HALF: 2.0**-10, FLOAT: 2.0**-23, BFLOAT16: 2.0**-7, DOUBLE: 2.0**-52}
+"""Between one and the next number."""
+
 CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
 CONVOLUTION, TRANSPOSE = 0, 1
 GEMM, DIRECT, FFT = 0, 1, 2
 ONE, ZERO = byref(c_float(1)), byref(c_float(0))
+YES, NO = c_bool(1), c_bool(0)
 MAX, AVERAGE, AVERAGE_INCLUSIVE = 0, 1, 2
 
 
@@ -181,7 +185,7 @@ def test_forward_after_a_search(miopen: MIOpen, geometry: Geometry, algorithm: i
     found, count = (Performance * 4)(), c_int()
     operands = [argument for t in tensors for argument in (t.descriptor, address(t.buffer))]
     output = [y.descriptor, address(y.buffer)]
-    search = [*operands, convolution, *output, 4, byref(count), found, None, c_size_t(0), c_bool(False)]
+    search = [*operands, convolution, *output, 4, byref(count), found, None, c_size_t(0), NO]
     miopen.call("FindConvolutionForwardAlgorithm", *search)
     assert [found[index].algorithm for index in range(count.value)] == [DIRECT, GEMM]
 
@@ -258,7 +262,7 @@ def test_backward_data_after_a_search(miopen: MIOpen) -> None:
     run = ["ConvolutionBackwardData", ONE, *operands, convolution, GEMM, ZERO, *output, *scratch]
     assert miopen.status(str(run[0]), *run[1:]) == UNKNOWN_ERROR
     found, count = (Performance * 1)(), c_int()
-    search = [*operands, convolution, *output, 1, byref(count), found, *scratch, c_bool(False)]
+    search = [*operands, convolution, *output, 1, byref(count), found, *scratch, NO]
     miopen.call("FindConvolutionBackwardDataAlgorithm", *search)
     assert count.value == 1
     miopen.call(str(run[0]), *run[1:])
@@ -396,10 +400,8 @@ def test_activation(miopen: MIOpen, mode: int, code: int) -> None:
         address(target.buffer),
     )  # fmt: skip
     exact = ACTIVATIONS[mode](x.astype(np.float64))
-    digits = ml_dtypes.finfo(DTYPES[code])
     # Half a step of the type, and as much again for the functions of the C library.
-    tolerance = float(digits.eps)
-    np.testing.assert_allclose(miopen.download(target).astype(np.float64), exact, rtol=tolerance, atol=1e-13)
+    np.testing.assert_allclose(miopen.download(target).astype(np.float64), exact, rtol=STEPS[code], atol=1e-13)
 
 
 @pytest.mark.parametrize("mode", [MAX, AVERAGE, AVERAGE_INCLUSIVE])
@@ -417,7 +419,7 @@ def test_pooling(
     miopen.library.call("miopenGetPoolingForwardOutputDim", descriptor, source.descriptor, *pointers)
     target = miopen.empty([size.value for size in sizes], np.float32)
     arguments = [descriptor, ONE, source.descriptor, address(source.buffer), ZERO, target.descriptor]
-    miopen.call("PoolingForward", *arguments, address(target.buffer), c_bool(False), None, c_size_t(0))
+    miopen.call("PoolingForward", *arguments, address(target.buffer), NO, None, c_size_t(0))
 
     expected = np.zeros(target.like.shape)
     for row, column in np.ndindex(*expected.shape[2:]):
@@ -431,7 +433,7 @@ def test_pooling(
         }[mode]
     np.testing.assert_array_equal(miopen.download(target), expected.astype(np.float32))
 
-    backward = [*arguments, address(target.buffer), c_bool(True), None, c_size_t(0)]
+    backward = [*arguments, address(target.buffer), YES, None, c_size_t(0)]
     assert miopen.status("PoolingForward", *backward) == NOT_IMPLEMENTED
     size = c_size_t()
     miopen.library.call("miopenPoolingGetWorkSpaceSizeV2", descriptor, target.descriptor, byref(size))

@@ -24,7 +24,7 @@ fn default_limit(limit: hipLimit_t) -> HipResult<usize> {
         hipLimitStackSize => 1 << 10,
         hipLimitPrintfFifoSize => 1 << 20,
         hipLimitMallocHeapSize => 8 << 20,
-        _ => return Err(HipError(hipErrorUnsupportedLimit)),
+        _ => return Err(HipError::UNSUPPORTED_LIMIT),
     })
 }
 

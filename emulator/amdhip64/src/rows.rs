@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use api::amdhip64::{hipErrorInvalidPitchValue, hipMemcpyKind, hipStream_t};
+use api::amdhip64::{hipMemcpyKind, hipStream_t};
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine::{self, current_device};
 use candle_rocm_emulator_runtime::memory::Place;
@@ -41,7 +41,7 @@ struct Rows {
 impl Rows {
     fn enqueue(&self, kind: hipMemcpyKind, stream: StreamId) -> HipResult {
         if self.width > self.to.pitch || self.width > self.from.pitch {
-            return Err(HipError(hipErrorInvalidPitchValue));
+            return Err(HipError::INVALID_PITCH_VALUE);
         }
         if self.width == 0 {
             return Ok(());
@@ -66,7 +66,7 @@ fn fill_rows(
     stream: StreamId,
 ) -> HipResult {
     if width > to.pitch {
-        return Err(HipError(hipErrorInvalidPitchValue));
+        return Err(HipError::INVALID_PITCH_VALUE);
     }
     (0..height).filter(|_| width > 0).try_for_each(|row| fill(function, to.row(row), &[value as u8], width, stream))
 }

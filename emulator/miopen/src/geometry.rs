@@ -19,7 +19,8 @@ pub struct Geometry {
 
 /// All positions of a space, with their numbers.
 fn positions([depth, height, width]: [usize; 3]) -> impl Iterator<Item = (usize, [usize; 3])> {
-    (0..depth * height * width).map(move |number| (number, [number / width / height, number / width % height, number % width]))
+    (0..depth * height * width)
+        .map(move |number| (number, [number / width / height, number / width % height, number % width]))
 }
 
 fn volume(space: [usize; 3]) -> usize {
@@ -44,7 +45,9 @@ impl Geometry {
         for (place, position) in positions(self.output) {
             for (tap, offset) in positions(self.filter) {
                 let Some(under) = self.under(position, offset) else { continue };
-                for (image, filter_number) in (0..self.batch).flat_map(|image| (0..self.filters).map(move |f| (image, f))) {
+                for (image, filter_number) in
+                    (0..self.batch).flat_map(|image| (0..self.filters).map(move |f| (image, f)))
+                {
                     let first_channel = filter_number / filters * channels;
                     let output_number = (image * self.filters + filter_number) * output + place;
                     for channel in 0..channels {
@@ -108,7 +111,8 @@ mod tests {
 
     #[test]
     fn groups_see_their_own_channels() {
-        let geometry = Geometry { channels: 2, filters: 2, groups: 2, input: [1; 3], filter: [1; 3], output: [1; 3], ..LINE };
+        let geometry =
+            Geometry { channels: 2, filters: 2, groups: 2, input: [1; 3], filter: [1; 3], output: [1; 3], ..LINE };
         assert_eq!(geometry.convolve(&[3.0, 5.0], &[10.0, 100.0]), [30.0, 500.0]);
     }
 

@@ -60,65 +60,67 @@ macro_rules! immediate {
     (
         $direction:ident, arguments: $first:ident $second:ident, input: $input:ident, weights: $weights:ident,
         output: $output:ident; $count:ident $get:ident $compile:ident $size:ident
-    ) => {exports! {
-        /// How many solutions there are.
-        fn $count(
-            handle: miopenHandle_t,
-            $first: miopenTensorDescriptor_t,
-            $second: miopenTensorDescriptor_t,
-            conv_desc: miopenConvolutionDescriptor_t,
-            $output: miopenTensorDescriptor_t,
-            solution_count: *mut usize,
-        ) {
-            problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
-            // SAFETY: the caller's pointer.
-            unsafe { store(solution_count, Algorithm::ALL.len()) }
-        }
+    ) => {
+        exports! {
+            /// How many solutions there are.
+            fn $count(
+                handle: miopenHandle_t,
+                $first: miopenTensorDescriptor_t,
+                $second: miopenTensorDescriptor_t,
+                conv_desc: miopenConvolutionDescriptor_t,
+                $output: miopenTensorDescriptor_t,
+                solution_count: *mut usize,
+            ) {
+                problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
+                // SAFETY: the caller's pointer.
+                unsafe { store(solution_count, Algorithm::ALL.len()) }
+            }
 
-        /// The solutions, the fastest first.
-        fn $get(
-            handle: miopenHandle_t,
-            $first: miopenTensorDescriptor_t,
-            $second: miopenTensorDescriptor_t,
-            conv_desc: miopenConvolutionDescriptor_t,
-            $output: miopenTensorDescriptor_t,
-            max_solution_count: usize,
-            solution_count: *mut usize,
-            solutions: *mut miopenConvSolution_t,
-        ) {
-            let problem = problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
-            // SAFETY: the caller's pointers.
-            unsafe { write_solutions(&problem, max_solution_count, solution_count, solutions) }
-        }
+            /// The solutions, the fastest first.
+            fn $get(
+                handle: miopenHandle_t,
+                $first: miopenTensorDescriptor_t,
+                $second: miopenTensorDescriptor_t,
+                conv_desc: miopenConvolutionDescriptor_t,
+                $output: miopenTensorDescriptor_t,
+                max_solution_count: usize,
+                solution_count: *mut usize,
+                solutions: *mut miopenConvSolution_t,
+            ) {
+                let problem = problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
+                // SAFETY: the caller's pointers.
+                unsafe { write_solutions(&problem, max_solution_count, solution_count, solutions) }
+            }
 
-        /// Makes a solution ready; there is nothing to do.
-        fn $compile(
-            handle: miopenHandle_t,
-            $first: miopenTensorDescriptor_t,
-            $second: miopenTensorDescriptor_t,
-            conv_desc: miopenConvolutionDescriptor_t,
-            $output: miopenTensorDescriptor_t,
-            solution_id: u64,
-        ) {
-            problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
-            algorithm_of(solution_id).map(|_| ())
-        }
+            /// Makes a solution ready; there is nothing to do.
+            fn $compile(
+                handle: miopenHandle_t,
+                $first: miopenTensorDescriptor_t,
+                $second: miopenTensorDescriptor_t,
+                conv_desc: miopenConvolutionDescriptor_t,
+                $output: miopenTensorDescriptor_t,
+                solution_id: u64,
+            ) {
+                problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
+                algorithm_of(solution_id).map(|_| ())
+            }
 
-        /// Bytes of workspace that a solution needs.
-        fn $size(
-            handle: miopenHandle_t,
-            $first: miopenTensorDescriptor_t,
-            $second: miopenTensorDescriptor_t,
-            conv_desc: miopenConvolutionDescriptor_t,
-            $output: miopenTensorDescriptor_t,
-            solution_id: u64,
-            work_space_size: *mut usize,
-        ) {
-            let problem = problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
-            // SAFETY: the caller's pointer.
-            unsafe { store(work_space_size, problem.workspace(algorithm_of(solution_id)?)) }
+            /// Bytes of workspace that a solution needs.
+            fn $size(
+                handle: miopenHandle_t,
+                $first: miopenTensorDescriptor_t,
+                $second: miopenTensorDescriptor_t,
+                conv_desc: miopenConvolutionDescriptor_t,
+                $output: miopenTensorDescriptor_t,
+                solution_id: u64,
+                work_space_size: *mut usize,
+            ) {
+                let problem = problem(Direction::$direction, handle, conv_desc, [$input, $weights, $output])?;
+                // SAFETY: the caller's pointer.
+                unsafe { store(work_space_size, problem.workspace(algorithm_of(solution_id)?)) }
+            }
         }
-    }};
+    };
 }
 
 immediate! {

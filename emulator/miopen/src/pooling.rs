@@ -51,13 +51,14 @@ impl Pooling {
                 rows.flat_map(|row| columns.clone().map(move |column| elements[row * width + column])).collect();
             match self.mode {
                 miopenPoolingMax => seen.into_iter().fold(f64::NEG_INFINITY, f64::max),
-                miopenPoolingAverageInclusive => {
-                    seen.iter().sum::<f64>() / (self.window[0] * self.window[1]) as f64
-                }
+                miopenPoolingAverageInclusive => seen.iter().sum::<f64>() / (self.window[0] * self.window[1]) as f64,
                 _ => seen.iter().sum::<f64>() / seen.len() as f64,
             }
         };
-        (0..output[0]).flat_map(|row| (0..output[1]).map(move |column| (row, column))).map(|(r, c)| pooled(r, c)).collect()
+        (0..output[0])
+            .flat_map(|row| (0..output[1]).map(move |column| (row, column)))
+            .map(|(r, c)| pooled(r, c))
+            .collect()
     }
 }
 

@@ -111,7 +111,7 @@ pub fn output_dims(
     weights: &[usize],
 ) -> Status<Vec<usize>> {
     let rank = convolution.pad.len() + 2;
-    if input.len() != rank || weights.len() != rank || weights[0] % convolution.groups != 0 {
+    if input.len() != rank || weights.len() != rank || !weights[0].is_multiple_of(convolution.groups) {
         return Err(miopenStatusBadParm);
     }
     let plain = is_plain(convolution, direction);
@@ -138,11 +138,7 @@ impl Problem {
     ///
     /// # Errors
     /// `miopenStatusBadParm` if it does not.
-    pub fn new(
-        direction: Direction,
-        convolution: Convolution,
-        [input, weights, output]: [Shape; 3],
-    ) -> Status<Self> {
+    pub fn new(direction: Direction, convolution: Convolution, [input, weights, output]: [Shape; 3]) -> Status<Self> {
         let expected = output_dims(&convolution, direction, &input.dims, &weights.dims);
         // The gradient of an input may be longer: a stride leaves its last elements out.
         let fits = match direction {
@@ -216,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_convolution_and_its_transpose_make_each_other_s_sizes() {
-        let dims = |transposed, input: &[usize]| output_dims(&line(transposed, 1), Direction::Forward, input, &[3, 2, 4]);
+        let dims =
+            |transposed, input: &[usize]| output_dims(&line(transposed, 1), Direction::Forward, input, &[3, 2, 4]);
         assert_eq!(dims(false, &[5, 2, 8]), Ok(vec![5, 3, 4]));
         assert_eq!(dims(true, &[5, 3, 4]), Ok(vec![5, 2, 8]));
         assert_eq!(dims(false, &[5, 3, 8]), Err(miopenStatusBadParm), "channels");

