@@ -65,7 +65,7 @@ lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/candle-rocm spec lint
-	cargo fmt --check --manifest-path emulator/Cargo.toml
+	cargo fmt --all --check --manifest-path emulator/Cargo.toml
 	cargo clippy --quiet --release --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
 
 format: setup ## Format the Python sources.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_int, c_longlong, c_void_p
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from emulator.machine import emulator_folder
 
 if TYPE_CHECKING:
     from codegen.device.hip import Buffer
@@ -29,7 +32,7 @@ class Library:
 
     def __init__(self, device: Emulator, name: str) -> None:
         self.device = device
-        self.functions = ctypes.CDLL(f"{device.libraries.folder}/lib{name}.so")
+        self.functions = ctypes.CDLL(str(path(device, name)))
 
     def call(self, function: str, *arguments: object) -> None:
         """Raises StatusError for any status but success."""
@@ -46,6 +49,11 @@ class Library:
         handle = c_void_p()
         self.call(function, byref(handle), *arguments)
         return handle
+
+
+def path(device: Emulator, name: str) -> Path:
+    """A library's file. A process that has loaded the emulator finds it again without a folder."""
+    return Path(device.libraries.folder or emulator_folder()) / f"lib{name}.so"
 
 
 def fail(device: Emulator, function: str, nth: int, code: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from codegen.paths import repository_root
 from codegen.rocm.symbols import exported_functions
 from codegen.spec.hip_api import CURRENT_RELEASE, HIP_API, parse_hip_api
-from emulator.library import Library, fail
+from emulator.library import Library, fail, path
 
 if TYPE_CHECKING:
     from emulator.machine import Emulator
@@ -34,7 +33,7 @@ def test_every_function_is_exported(device: Emulator, library: str) -> None:
     assert implemented
     assert lacking
     assert not implemented & lacking
-    exported = exported_functions(Path(device.libraries.folder) / f"lib{library}.so", library)
+    exported = exported_functions(path(device, library), library)
     assert exported is not None
     assert {name for name in exported if not name.startswith(OWN)} == implemented | lacking
 
@@ -69,6 +68,6 @@ def test_it_is_counted_and_can_be_made_to_fail(device: Emulator) -> None:
 
 def test_the_libraries_have_their_names(device: Emulator) -> None:
     for library in NOT_SUPPORTED:
-        command = ["readelf", "--dynamic", str(Path(device.libraries.folder) / f"lib{library}.so")]
+        command = ["readelf", "--dynamic", str(path(device, library))]
         dynamic = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert f"Library soname: [lib{library}.so]" in dynamic
