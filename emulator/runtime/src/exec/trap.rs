@@ -9,7 +9,7 @@ use super::describe;
 use super::engine::{engine, fail};
 
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
-/// Bytes below a stack that fault: its guard page.
+/// Bytes at the lowest end of a stack that fault: its guard page.
 const GUARD: usize = 4096;
 /// Bytes at the end of a stack that hold the way back to the scheduler.
 const KEPT: usize = 4096;
@@ -80,7 +80,7 @@ extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     let registers = &mut context.uc_mcontext.gregs;
     let stack_pointer = registers[libc::REG_RSP as usize] as usize;
     let stack = e.checker.stack();
-    if !(stack.start.saturating_sub(GUARD)..stack.end).contains(&stack_pointer) {
+    if !stack.contains(&stack_pointer) {
         // Not a kernel's: whoever handled such signals before shall see it when the instruction runs again.
         // SAFETY: `install` has stored the previous action.
         unsafe { libc::sigaction(signal, PREVIOUS[slot(signal)].get(), ptr::null_mut()) };
@@ -89,7 +89,7 @@ extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     // SAFETY: valid for these signals.
     let address = unsafe { (*info).si_addr() } as usize;
     let instruction = registers[libc::REG_RIP as usize] as usize;
-    let overflow = (stack.start.saturating_sub(GUARD)..stack.start).contains(&address);
+    let overflow = (stack.start..stack.start + GUARD).contains(&address);
     e.trap = Some(Trap { signal, address, instruction, overflow });
     // The thread goes on in `landing` and never returns to its kernel, whose frames may be overwritten.
     registers[libc::REG_RIP as usize] = landing as extern "C" fn() -> ! as usize as i64;
