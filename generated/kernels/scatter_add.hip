@@ -2,6 +2,7 @@
 // Elements added to those that indices name, y[l, ids[l, i, r], r] += x[l, i, r].
 // Every form but the atomic one adds in the order of the source, as the CPU does. The form in LDS keeps its sums in the
 // wide type and rounds once; the other two round after each addition, as the CPU does.
+#include "candle_rocm/arithmetic.h"
 #include "candle_rocm/atomic.h"
 #include "candle_rocm/ids.h"
 #include "candle_rocm/layout.h"
@@ -33,7 +34,7 @@ CANDLE_DEVICE void add_columns(T *__restrict__ y, const T *__restrict__ x, const
       const i64 index = read_index(ids, offsets.of[2] + i * ids_step);
       if (index == NO_INDEX) continue;
       T &target = to[index * stride];
-      target = narrow<T>(wide_sum(widen(target), widen(from[i * x_step])));
+      target = narrow<T>(add(widen(target), widen(from[i * x_step])));
     }
   }
 }
@@ -90,7 +91,7 @@ CANDLE_DEVICE void add_in_lds(T *__restrict__ y, const T *__restrict__ x, const 
         if (waits) atomicMax(&bids[cell], bid);
         __syncthreads();
         if (waits && bids[cell] == bid) {
-          sums[cell] = wide_sum(sums[cell], value);
+          sums[cell] = add(sums[cell], value);
           waits = false;
         }
       }

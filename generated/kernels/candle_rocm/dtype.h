@@ -240,14 +240,4 @@ CANDLE_DEVICE To convert(From x) {
   return narrow<To>(widen(x));
 }
 
-// The sum of two numbers of a wide type; integers wrap.
-template <class W>
-CANDLE_DEVICE W wide_sum(W a, W b) {
-  if constexpr (Type<W>::integer) {
-    return W(u64(a) + u64(b));
-  } else {
-    return a + b;
-  }
-}
-
 } // namespace candle
