@@ -67,7 +67,6 @@ def test_every_op_of_the_cpu_backend_has_kernels_for_its_types(answers: dict[str
     for question, types in answers.items():
         name, _, role = question.partition(".")
         assert name in kernels, f"no kernels for {name}"
-        if name == "cast":
-            assert types == types_of(ops()["cast"]), question
-        elif not role:  # `where.cond` and `gather.ids` ask for other roles than the tensor's
+        if name == "cast" or not role:  # `where.cond` and `gather.ids` ask for other roles than the tensor's
             assert types <= {element.name for element in kernels[name]}, question
+    assert "f32" in answers["cast.f8e4m3"]
