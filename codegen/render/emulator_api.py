@@ -116,12 +116,11 @@ def emulator_api(api: HipApi, root: Path) -> dict[str, str]:
 
 def _module(api: HipApi, library: Library) -> ApiModule:
     release = CURRENT_RELEASE
-    types = [t for t in api.types if t.holds_in(release) and api.library_of(t) == library]
+    types = api.declared_by(library, api.types, release)
     aliases = tuple(Alias(t.name, rust_type(t.c)) for t in types)
     enums = tuple(
         ConstantGroup(f"Values of `{enum.name}`.", enum.name, _constants(enum.values, "{}"))
-        for enum in api.enums
-        if enum.holds_in(release) and api.library_of(enum) == library
+        for enum in api.declared_by(library, api.enums, release)
     )
     constants = tuple(
         ConstantGroup(
@@ -133,7 +132,7 @@ def _module(api: HipApi, library: Library) -> ApiModule:
         if group.library == library.name
         for rust in [rust_type(group.c)]
     )
-    structs = tuple(_struct(s) for s in api.structs if s.holds_in(release) and api.library_of(s) == library)
+    structs = tuple(_struct(struct) for struct in api.declared_by(library, api.structs, release))
     functions = tuple(ForeignFunction.of(api, function) for function in api.functions_of(library, release))
     used = [alias.rust for alias in aliases] + [group.rust for group in constants]
     used += [field.rust for struct in structs for field in struct.fields]

@@ -12,7 +12,7 @@ from codegen.spec.c_types import opaque_structs
 from codegen.spec.hip_api import CURRENT_RELEASE, names_used
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from codegen.spec.hip_api import EnumValue, HipApi, HipFunction, HipStruct, Library, TypeName
@@ -92,9 +92,9 @@ def declaration(c: str, name: str) -> str:
 
 def _header(api: HipApi, library: Library) -> ApiHeader:
     release = CURRENT_RELEASE
-    types = [t for t in api.types if t.holds_in(release) and api.library_of(t) == library]
-    enums = [e for e in api.enums if e.holds_in(release) and api.library_of(e) == library]
-    structs = [s for s in api.structs if s.holds_in(release) and api.library_of(s) == library]
+    types = api.declared_by(library, api.types, release)
+    enums = api.declared_by(library, api.enums, release)
+    structs = api.declared_by(library, api.structs, release)
     groups = [group for group in api.constants if group.library == library.name]
     return ApiHeader(
         release=release,
@@ -129,7 +129,7 @@ def _constants(values: Mapping[str, EnumValue], expression: str) -> tuple[Consta
     return tuple(Constant(name, expression.format(value)) for name, value in there)
 
 
-def _dependencies_first(api: HipApi, entries: list[E]) -> list[E]:
+def _dependencies_first(api: HipApi, entries: Sequence[E]) -> list[E]:
     by_name = {entry.name: entry for entry in entries if entry.name not in _WRITTEN_BY_HAND}
     used = {name: names_used(api, entry) & by_name.keys() for name, entry in by_name.items()}
     return [by_name[name] for name in TopologicalSorter(used).static_order()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -16,7 +16,7 @@ from codegen.spec.model import Model
 from codegen.spec.validation import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from codegen.spec.document import Document, Node
@@ -187,6 +187,7 @@ class TypeName(RocmRange):
 
 
 Entry: TypeAlias = HipFunction | HipEnum | HipStruct | TypeName
+E = TypeVar("E", HipFunction, HipEnum, HipStruct, TypeName)
 """What has a name and a range."""
 
 
@@ -223,7 +224,11 @@ class HipApi(Model):
 
     def functions_of(self, library: Library, release: str) -> tuple[HipFunction, ...]:
         """The functions that a library has in a release."""
-        return tuple(f for f in self.functions if f.holds_in(release) and self.library_of(f) == library)
+        return self.declared_by(library, self.functions, release)
+
+    def declared_by(self, library: Library, entries: Iterable[E], release: str) -> tuple[E, ...]:
+        """Those of `entries` that a library's header declares in a release."""
+        return tuple(entry for entry in entries if entry.holds_in(release) and self.library_of(entry) == library)
 
 
 @dataclass(frozen=True, slots=True)
