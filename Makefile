@@ -12,9 +12,12 @@ export CARGO_PROFILE_DEV_DEBUG ?= 0
 
 export ARCH
 
+# What `test` runs after the tool's own tests; with `make --jobs=2 test`, the releases stand beside the rest.
+PARTS := releases rocm-toolchain kernel-tests backend-tests mutations code-objects
+
 .DEFAULT_GOAL := help
-.PHONY: help setup generate test unit kernels emulator rocm-toolchain code-objects kernel-tests mutations releases \
-	lint format regen bench clean
+.PHONY: help setup generate test unit kernels emulator rocm-toolchain code-objects kernel-tests backend-tests mutations \
+	releases lint format regen bench clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +34,8 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 	$(BIN)/candle-rocm scan $(CANDLE)
 	$(BIN)/candle-rocm verify $(CANDLE) --only check-off --only check-on
 
-test: setup rocm-toolchain unit kernel-tests mutations code-objects releases ## Run every test: tool, kernels, patched Candle releases.
+test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
+	@status=0; $(MAKE) unit || status=$$?; $(MAKE) --keep-going $(PARTS) || status=$$?; exit $$status
 
 unit: setup ## Run the tool's own tests (seconds).
 	$(BIN)/pytest -n auto tests/unit tests/golden
@@ -47,11 +51,14 @@ rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian'
 
 code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectures (or ARCH); check specs/hip_api.yaml.
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
-	$(BIN)/pytest tests/rocm
+	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
 
 kernel-tests: setup emulator ## Test the kernels and the emulated device.
 	cargo test --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/kernels
+
+backend-tests: setup emulator rocm-toolchain ## Test the backend of a patched Candle on the emulated device: costs, faults, threads, training.
+	$(BIN)/pytest tests/backend
 
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations

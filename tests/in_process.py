@@ -53,8 +53,8 @@ class CommandLine:
 
 
 def copy_of_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of this repository's specs and templates that candle-rocm uses from now on, for tests that change them."""
-    for name in ("specs", "templates"):
+    """A copy of what candle-rocm uses of this repository, and does from now on: for tests that change it."""
+    for name in ("specs", "templates", "generated/kernels"):
         shutil.copytree(REPOSITORY / name, folder / name)
     monkeypatch.setenv("CANDLE_ROCM_HOME", str(folder))
     return folder

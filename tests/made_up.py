@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NEWEST = "0.11.1"
 OLDEST = "0.9.1"
+READY = {0: "setup", 1: "core", 3: "tensors", 4: "custom-ops", 5: "nn"}
+"""The phases that this version applies, and their names."""
 UNTRIED = "0.12.0"
 
 STORAGE = "candle-core/src/storage.rs"
@@ -107,7 +109,7 @@ pub trait BackendStorage: Sized {
     fn dtype(&self) -> DType;
     fn device(&self) -> &Self::Device;
     fn to_cpu_storage(&self) -> Result<CpuStorage>;
-    fn scale(&self, layout: &Layout, by: f64) -> Result<Self>;
+    fn powf(&self, layout: &Layout, by: f64) -> Result<Self>;
 }
 
 pub trait BackendDevice: Sized + Clone {
@@ -115,10 +117,17 @@ pub trait BackendDevice: Sized + Clone {
     fn new(ordinal: usize) -> Result<Self>;
     fn location(&self) -> crate::DeviceLocation;
     fn same_device(&self, other: &Self) -> bool;
-    fn zeros(&self, shape: &Shape, dtype: DType) -> Result<Self::Storage>;
+    fn zeros_impl(&self, shape: &Shape, dtype: DType) -> Result<Self::Storage>;
     fn set_seed(&self, seed: u64) -> Result<()>;
     fn synchronize(&self) -> Result<()>;
 }
+""",
+    "candle-core/src/dtype.rs": """\
+pub enum DType {
+    F32,
+}
+
+pub trait IntDType: WithDType + num_traits::Bounded {}
 """,
     "candle-core/src/dummy_cuda_backend.rs": """\
 //! Stands in for CUDA.
@@ -245,6 +254,14 @@ impl Device {
             _ => false,
         }
     }
+
+    fn rand_uniform_f64(&self, low: f64, high: f64) -> Result<crate::Storage> {
+        match self {
+            Self::Cpu => Ok(crate::Storage::Cpu(crate::cpu::uniform(low, high)?)),
+            Self::Cuda(device) => Ok(crate::Storage::Cuda(device.uniform_f32(low, high)?)),
+            Self::Metal(device) => Ok(crate::Storage::Metal(device.uniform(low, high)?)),
+        }
+    }
 }
 """,
     "candle-core/src/storage.rs": """\
@@ -278,13 +295,13 @@ impl Storage {
 
     pub fn scale(&self, layout: &Layout, by: f64) -> Result<Self> {
         match self {
-            Storage::Cpu(storage) => Ok(Self::Cpu(storage.scale(layout, by)?)),
+            Storage::Cpu(storage) => Ok(Self::Cpu(storage.powf(layout, by)?)),
             Self::Cuda(storage) => {
-                let storage = storage.scale(layout, by)?;
+                let storage = storage.powf(layout, by)?;
                 Ok(Self::Cuda(storage))
             }
             Self::Metal(storage) => {
-                let storage = storage.scale(layout, by)?;
+                let storage = storage.powf(layout, by)?;
                 Ok(Self::Metal(storage))
             }
         }
@@ -537,6 +554,66 @@ impl candle::CustomOp1 for Fused {
     #[cfg(feature = "metal")]
     fn metal_fwd(&self, storage: &candle::MetalStorage) -> candle::Result<candle::MetalStorage> {
         storage.fused()
+    }
+}
+
+struct Sigmoid;
+
+impl candle::CustomOp1 for Sigmoid {
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, x: &candle::CudaStorage) -> candle::Result<candle::CudaStorage> {
+        x.sigmoid()
+    }
+}
+
+struct RmsNorm;
+
+impl candle::CustomOp2 for RmsNorm {
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        x: &candle::CudaStorage,
+        scale: &candle::CudaStorage,
+    ) -> candle::Result<candle::CudaStorage> {
+        x.rmsnorm()
+    }
+}
+
+struct LayerNorm;
+
+impl candle::CustomOp3 for LayerNorm {
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        x: &candle::CudaStorage,
+        scale: &candle::CudaStorage,
+        shift: &candle::CudaStorage,
+    ) -> candle::Result<candle::CudaStorage> {
+        x.layernorm()
+    }
+}
+
+struct Sdpa;
+
+impl candle::CustomOp3 for Sdpa {
+    #[cfg(feature = "metal")]
+    fn metal_fwd(&self, q: &candle::MetalStorage) -> candle::Result<candle::MetalStorage> {
+        q.attend()
+    }
+}
+""",
+    "candle-nn/src/rotary_emb.rs": """\
+struct RotaryEmbI;
+
+impl candle::CustomOp3 for RotaryEmbI {
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        x: &candle::CudaStorage,
+        cos: &candle::CudaStorage,
+        sin: &candle::CudaStorage,
+    ) -> candle::Result<candle::CudaStorage> {
+        x.rotaryembi()
     }
 }
 """,

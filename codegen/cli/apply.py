@@ -11,11 +11,19 @@ from codegen.cli import options
 @click.argument("candle")
 @options.phases
 @options.gating
+@options.runtime
 @click.option("--allow-dirty", is_flag=True, help="Apply to a git tree with uncommitted changes.")
 @options.force
 @options.as_json
 def command(
-    candle: str, *, phases: tuple[int, ...], gating: str | None, allow_dirty: bool, force: bool, as_json: bool
+    candle: str,
+    *,
+    phases: tuple[int, ...],
+    gating: str | None,
+    runtime: str | None,
+    allow_dirty: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the phases into the folder CANDLE: all files or none, and `revert` takes every byte back.
 
@@ -27,11 +35,13 @@ def command(
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
     if not workspace.tried:
         options.note_untried(workspace)
-    chosen = workspace.gating(gating)
-    applied = apply_phases(workspace, phases=phases, gating=chosen, allow_dirty=allow_dirty, force=force)
+    chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
+    applied = apply_phases(
+        workspace, phases=phases, gating=chosen, runtime=reached, allow_dirty=allow_dirty, force=force
+    )
     if as_json:
         content = [{"phase": p.phase, "name": p.name, "files": [c.path for c in p.changes]} for p in applied]
-        options.print_json("apply", workspace, gating=chosen.value, applied=content)
+        options.print_json("apply", workspace, gating=chosen.value, runtime=reached.value, applied=content)
         return
     for phase in applied:
         new = sum(change.before is None for change in phase.changes)

@@ -11,9 +11,18 @@ from codegen.cli import options
 @click.argument("candle")
 @options.phases
 @options.gating
+@options.runtime
 @options.as_json
 @click.pass_context
-def command(context: click.Context, candle: str, *, phases: tuple[int, ...], gating: str | None, as_json: bool) -> None:
+def command(
+    context: click.Context,
+    candle: str,
+    *,
+    phases: tuple[int, ...],
+    gating: str | None,
+    runtime: str | None,
+    as_json: bool,
+) -> None:
     """Exit 1 if the folder CANDLE is not exactly what apply would leave; nothing is written.
 
     Without --phase, the phases that are applied are checked (all that are ready, if none is).
@@ -23,7 +32,7 @@ def command(context: click.Context, candle: str, *, phases: tuple[int, ...], gat
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, progress=options.progress)
-    found = deviations(workspace, phases=phases, gating=workspace.gating(gating))
+    found = deviations(workspace, phases=phases, gating=workspace.gating(gating), runtime=workspace.runtime(runtime))
     if as_json:
         files = [{"path": deviation.path, "problem": deviation.problem} for deviation in found]
         options.print_json("check", workspace, clean=not found, files=files)

@@ -14,6 +14,7 @@ from codegen.cli import options
 @click.argument("candle")
 @options.phases
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@options.runtime
 @click.option("--stat", is_flag=True, help="Only the number of changed lines per file.")
 @click.option(
     "--color",
@@ -29,6 +30,7 @@ def command(
     *,
     phases: tuple[int, ...],
     gating: str | None,
+    runtime: str | None,
     stat: bool,
     color: str,
     offline: bool,
@@ -48,6 +50,7 @@ def command(
             workspace,
             phases=workspace.with_applied(phases),
             gating=workspace.gating(gating),
+            runtime=workspace.runtime(runtime),
             on_untried=lambda: options.note_untried(workspace),
         )
         .only(phases)

@@ -19,10 +19,17 @@ if TYPE_CHECKING:
     "--candle", metavar="CANDLE", help="The tree, if it is not the first argument; the current folder by default."
 )
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@options.runtime
 @options.offline
 @options.as_json
 def command(
-    arguments: tuple[str, ...], *, candle: str | None, gating: str | None, offline: bool, as_json: bool
+    arguments: tuple[str, ...],
+    *,
+    candle: str | None,
+    gating: str | None,
+    runtime: str | None,
+    offline: bool,
+    as_json: bool,
 ) -> None:
     """Say which backend sites lie at FILE:LINE, what happens there, and which rule and spec line decide it.
 
@@ -45,14 +52,18 @@ def command(
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)
-    chosen = workspace.gating(gating)
+    chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
     scan = scan_tree(tree, specs, gating=chosen)
     if findings(scan, specs) is None:
-        plan = plan_tree(tree, specs, gating=chosen, scan=scan)
+        plan = plan_tree(tree, specs, gating=chosen, runtime=reached, scan=scan)
         partial = workspace.applied not in ((), tuple(phase.phase for phase in plan.phases))
-        on_disk = selected_plan(workspace, phases=workspace.applied, gating=chosen, scan=scan) if partial else plan
+        on_disk = (
+            selected_plan(workspace, phases=workspace.applied, gating=chosen, runtime=reached, scan=scan)
+            if partial
+            else plan
+        )
     else:
-        plan = on_disk = Plan(tree.release, chosen.value, ())
+        plan = on_disk = Plan(tree.release, chosen.value, reached.value, ())
     path = place.in_tree(tree.root, _files(workspace, plan))
     found = Explainer(scan, specs, plan, on_disk=on_disk).explain(path, place.line)
     applied = workspace.record is not None

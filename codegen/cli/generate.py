@@ -13,6 +13,7 @@ from codegen.cli import options
 @click.argument("candle")
 @options.phases
 @options.gating
+@options.runtime
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -21,7 +22,14 @@ from codegen.cli import options
 @options.offline
 @options.as_json
 def command(
-    candle: str, *, phases: tuple[int, ...], gating: str | None, out: Path | None, offline: bool, as_json: bool
+    candle: str,
+    *,
+    phases: tuple[int, ...],
+    gating: str | None,
+    runtime: str | None,
+    out: Path | None,
+    offline: bool,
+    as_json: bool,
 ) -> None:
     """Write one patch per phase, the new files and a JSON report; CANDLE itself is not touched.
 
@@ -36,13 +44,15 @@ def command(
         workspace,
         phases=workspace.with_applied(phases),
         gating=workspace.gating(gating),
+        runtime=workspace.runtime(runtime),
         on_untried=lambda: options.note_untried(workspace),
     ).only(phases)
     plan = analysis.plan
     folder = out or Path("generated") / plan.release
     written = write_output(folder, analysis)
     if as_json:
-        options.print_json("generate", workspace, gating=plan.gating, out=str(folder), files=list(written))
+        chosen = {"gating": plan.gating, "runtime": plan.runtime}
+        options.print_json("generate", workspace, **chosen, out=str(folder), files=list(written))
         return
     for phase in plan.phases:
         new = sum(change.before is None for change in phase.changes)

@@ -83,7 +83,10 @@ _architectures = click.option(
 )
 @as_json
 def build(*, names: str, folder: Path | None, as_json: bool) -> None:
-    """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and hold them against their budgets."""
+    """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and hold them against their budgets.
+
+    A patched Candle loads them if the environment variable CANDLE_ROCM_KERNELS_DIR names the folder.
+    """
     import time
 
     from codegen.kernels.resources import check_resources, read_resources

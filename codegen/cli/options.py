@@ -23,6 +23,12 @@ gating: Callable[[Any], Any] = click.option(
     help="How branches are switched off without the feature: a dummy backend, or #[cfg]. "
     "By default what is applied, else dummy.",
 )
+runtime: Callable[[Any], Any] = click.option(
+    "--runtime",
+    type=click.Choice(["rocm-rs", "dynamic"]),
+    help="How ROCm's libraries are reached: linked, with rocm-rs's declarations, or opened when the program runs. "
+    "By default what is applied, else rocm-rs.",
+)
 offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Take a release from the cache only.")
 as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force: Callable[[Any], Any] = click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")

@@ -21,10 +21,18 @@ from codegen.cli import options
 )
 @options.phases
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@options.runtime
 @options.offline
 @options.as_json
 def command(
-    candle: str, *, out: Path, phases: tuple[int, ...], gating: str | None, offline: bool, as_json: bool
+    candle: str,
+    *,
+    out: Path,
+    phases: tuple[int, ...],
+    gating: str | None,
+    runtime: str | None,
+    offline: bool,
+    as_json: bool,
 ) -> None:
     """Write a report for reviewers: every site, and the diff of every phase with the rule behind each hunk.
 
@@ -40,10 +48,10 @@ def command(
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)
-    chosen = workspace.gating(gating)
+    chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
     scan = scan_tree(tree, specs, gating=chosen)
     error = findings(scan, specs)
-    plan = selected_plan(workspace, phases=phases, gating=chosen, scan=scan) if error is None else None
+    plan = selected_plan(workspace, phases=phases, gating=chosen, runtime=reached, scan=scan) if error is None else None
     size = write_page(out, html_report(scan, specs, plan, error=error))
     if as_json:
         from codegen.report.json_document import document, dumps

@@ -53,10 +53,12 @@ def command(
 ) -> None:
     """List every backend site of CANDLE: handled, not applied yet, left alone (and why), or unknown.
 
-    Nothing is written. Exit 4 if a site is unknown, or if rustc and the scan disagree.
+    Nothing is written. Exit 4 if a site is unknown, if a method of the backend traits has no template, or if rustc and
+    the scan disagree.
     """
     from codegen.errors import ExitCode
     from codegen.plan.decide import scan_tree
+    from codegen.plan.files import methods_without_template
     from codegen.plan.workspace import open_workspace
     from codegen.report.findings import findings
     from codegen.report.site_filter import SiteFilter
@@ -68,7 +70,7 @@ def command(
     if not workspace.tried:
         options.note_untried(workspace)
     scan = scan_tree(workspace.tree, specs, gating=workspace.gating(gating))
-    error = findings(scan, specs)
+    error = findings(scan, specs, methods_without_template(workspace.tree))
     compared = _compare(workspace, scan, work) if oracle else None
     chosen = wanted.select(scan.decisions)
     match output:

@@ -20,11 +20,12 @@ def command(candle: str, *, as_json: bool) -> None:
     ready = [phase.phase for phase in workspace.specs.phases if phase.applied]
     if as_json:
         applied = [{"phase": p.phase, "files": [f.path for f in p.files]} for p in (record.phases if record else ())]
-        gating = record.header.gating if record is not None else None
+        header = record.header if record is not None else None
         options.print_json(
             "status",
             workspace,
-            gating=gating,
+            gating=header and header.gating,
+            runtime=header and header.runtime,
             applied=applied,
             ready=[number for number in ready if number not in workspace.applied],
             hand_edited=list(edited),
@@ -35,8 +36,9 @@ def command(candle: str, *, as_json: bool) -> None:
         click.echo("nothing is applied")
         return
     names = {phase.phase: phase.name for phase in workspace.specs.phases}
+    choices = f"{record.header.gating} gating, {record.header.runtime} runtime"
     for phase in record.phases:
         name = names.get(phase.phase, "(unknown to this version)")
-        click.echo(f"phase {phase.phase} {name}: {len(phase.files)} files ({record.header.gating} gating)")
+        click.echo(f"phase {phase.phase} {name}: {len(phase.files)} files ({choices})")
     for path in edited:
         click.echo(f"edited by hand: {path}")

@@ -11,11 +11,13 @@ import click
 from codegen.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from codegen.plan.model import Plan
     from codegen.verify.environment import Check
     from codegen.verify.run import StepResult
+    from codegen.verify.steps import Step
+    from codegen.verify.target import Device
 
 LAST_PHASE = 7
 
@@ -25,8 +27,10 @@ LAST_PHASE = 7
 @click.option("--phase", type=click.IntRange(0, LAST_PHASE), help="Last phase; by default all that are ready.")
 @click.option("--target", type=click.Choice(["auto", "emulator", "amd", "nvidia"]), default="auto", show_default=True)
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@options.runtime
 @click.option("--quick", is_flag=True, help="Leave out the steps that take minutes.")
 @click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be given several times.")
+@click.option("--package", "-p", multiple=True, metavar="CRATE", help="Narrow the steps to this crate; as above.")
 @click.option(
     "--work",
     type=click.Path(file_okay=False, path_type=Path),
@@ -42,8 +46,10 @@ def command(
     phase: int | None,
     target: str,
     gating: str | None,
+    runtime: str | None,
     quick: bool,
     only: tuple[str, ...],
+    package: tuple[str, ...],
     work: Path | None,
     offline: bool,
     as_json: bool,
@@ -53,6 +59,8 @@ def command(
     The tree is built in a scratch copy and never written to. If the phases are not applied yet, they are applied to
     the copy. Steps that need a device are skipped, with the reason, where there is none.
     """
+    from codegen.spec.kinds import Runtime
+    from codegen.spec.loader import load_specs
     from codegen.verify.cargo import require_programs
     from codegen.verify.document import verification_document
     from codegen.verify.environment import rocm_checks
@@ -62,22 +70,26 @@ def command(
     from codegen.verify.steps import Target, choose_steps
     from codegen.verify.subject import Subject
     from codegen.verify.target import choose_device
+    from codegen.verify.waiting import waiting_tests
 
     machine = Machine.here()
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     device = choose_device(Target(target), machine)
-    root, plan = _planned(candle, phase=phase, gating=gating, offline=offline)
+    root, plan = _planned(candle, phase=phase, gating=gating, runtime=runtime, offline=offline)
     last = max(each.phase for each in plan.phases) if phase is None else phase
-    steps = choose_steps(last, quick=quick, only=only)
+    steps = choose_steps(last, runtime=Runtime(plan.runtime), quick=quick, only=only, packages=package)
     subject = Subject.of_plan(root, plan)
     checks = rocm_checks(machine, root) if phase == 0 else ()
     folder = work or _default_work()
+    logs = folder / "logs" / plan.release
     with _progress() as report:
         bench = Bench(
             scratch=ScratchTree(folder / "trees" / plan.release, folder / "target"),
-            logs=folder / "logs" / plan.release,
+            logs=logs,
             device=device,
             which=machine.which,
+            device_variables=_device_variables(device, steps, machine.variables, logs, report),
+            waiting=waiting_tests(load_specs().phases, plan.release, {each.phase for each in plan.phases}),
             on_message=report,
         )
         results = run_steps(steps, subject, bench, on_start=lambda step: report(step.title))
@@ -91,6 +103,7 @@ def command(
             release=plan.release,
             phase=last,
             gating=plan.gating,
+            runtime=plan.runtime,
             tree=str(subject.on_disk),
             target=target,
             device=device.label,
@@ -101,19 +114,42 @@ def command(
 
             context.exit(ExitCode.VERIFICATION_FAILED)
         return
-    _print(f"Candle {plan.release}, phases up to {last}, gating {plan.gating}; tree {subject.on_disk}", checks, results)
+    choices = f"gating {plan.gating}, runtime {plan.runtime}"
+    title = f"Candle {plan.release}, phases up to {last}, {choices}; tree {subject.on_disk}"
+    _print(f"{title}; device: {device.label or device.absence}", checks, results)
     refuse_failures(results, bench.logs)
 
 
-def _planned(candle: str, *, phase: int | None, gating: str | None, offline: bool) -> tuple[Path, Plan]:
-    """The tree's folder, and the plan of all phases that are applied or up to `phase`, in the applied gating."""
+def _planned(
+    candle: str, *, phase: int | None, gating: str | None, runtime: str | None, offline: bool
+) -> tuple[Path, Plan]:
+    """The tree's folder, and the plan of all phases that are applied or up to `phase`, as those were applied."""
     from codegen.plan.build import plan_tree
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     ready = [each.phase for each in workspace.specs.phases if each.applied]
     wanted = [number for number in ready if phase is None or number <= phase or number in workspace.applied]
-    return workspace.root, plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=workspace.gating(gating))
+    plan = plan_tree(
+        workspace.tree,
+        workspace.specs,
+        phases=wanted,
+        gating=workspace.gating(gating),
+        runtime=workspace.runtime(runtime),
+    )
+    return workspace.root, plan
+
+
+def _device_variables(
+    device: Device, steps: Sequence[Step], variables: Mapping[str, str], logs: Path, report: Callable[[str], None]
+) -> Mapping[str, str]:
+    """What the steps on the device need; the emulated one is built for them, and only if there are any."""
+    from codegen.paths import repository_root
+    from codegen.verify.emulator import prepare_emulator
+
+    if not device.emulated or not any(step.device for step in steps):
+        return {}
+    return prepare_emulator(repository_root(), variables=variables, log=logs / "emulator.log", on_message=report)
 
 
 def _default_work() -> Path:
@@ -147,3 +183,5 @@ def _print(title: str, checks: Sequence[Check], results: Sequence[StepResult]) -
     for result in results:
         if result.verdict is Verdict.SKIPPED:
             click.echo(f"{result.step.id}: {result.detail}")
+        for test in result.waiting:
+            click.echo(f"{result.step.id}: {test.name} waits for phase {test.phase} ({test.rule})")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from contextlib import contextmanager
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from codegen.device.libraries import Libraries, find_libraries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 HOST_TO_DEVICE: Final = 1
 DEVICE_TO_HOST: Final = 2
@@ -94,6 +95,20 @@ class Device:
         last.restype = c_char_p
         text = (last() or b"").decode()
         return f"\n{text}" if text else ""
+
+    @contextmanager
+    def only_blocks(self, numbers: Collection[int]) -> Iterator[None]:
+        """In the block, launches run only these blocks of their grids, at least one: x counts fastest, then y.
+
+        Kernels see the whole grid. The emulated device only can do this; it is for tests.
+        """
+        assert numbers, "no number would mean all blocks"
+        choose = self.libraries.hip.candle_rocm_emulator_only_blocks
+        choose((c_uint64 * len(numbers))(*numbers), c_size_t(len(numbers)))
+        try:
+            yield
+        finally:
+            choose(None, c_size_t(0))
 
     def allocate(self, size: int) -> Buffer:
         """Fresh memory of `size` bytes, at least one."""

@@ -1,7 +1,8 @@
 """Rendered HIP sources to code objects, one per family and architecture, below `build/kernels/`.
 
 src/             the sources and headers as compiled; the compiler runs here, so its messages name relative paths
-<arch>/          <family>.hsaco, and <family>.key: a hash of everything that decides its content
+<arch>/          <family>.hsaco, <family>.origin for the backend's loader, and <family>.key: a hash of everything that
+                 decides their content
 pch/             <arch>.pch: HIP's own headers precompiled. Reading them takes clang longer than most families do.
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, KernelRejected, Problem
 from codegen.kernels.diagnostics import Diagnostic, read_diagnostics
+from codegen.kernels.origin import ORIGIN, Origins
 from codegen.paths import repository_root
 from codegen.rocm.toolchain import HOW_TO_GET_ONE
 
@@ -68,7 +70,7 @@ def compile_kernels(
         KernelRejected: the compiler refuses sources; every error is listed once, at the spec's line that made it.
         InputOutputError: the compiler could not be started, or the folder cannot be written.
     """
-    build = _Build(toolchain, (folder or default_folder()).resolve(), sources)
+    build = _Build(toolchain, (folder or default_folder()).resolve(), sources, Origins.with_headers_of(sources))
     try:
         build.write_sources()
         with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
@@ -119,6 +121,7 @@ class _Build:
     toolchain: Toolchain
     folder: Path
     sources: Sources
+    origins: Origins
 
     def write_sources(self) -> None:
         """Write the sources that changed: a precompiled header and an editor's index go by a file's time."""
@@ -139,7 +142,7 @@ class _Build:
         """HIP's headers as clang reads them for the architecture, or None if it would not."""
         target = self.folder / "pch" / f"{architecture}.pch"
         key = self._key(architecture, {_HIP: ""})
-        if _is_marked(target, key):
+        if _is_marked(key, target):
             return target
         empty = target.with_suffix(".hip")
         empty.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +152,7 @@ class _Build:
         done = self._run([*command, str(made), str(empty)])
         if done.returncode != 0:
             return None  # the families say what is wrong with the headers, if it is more than this
-        _install(made, target, key)
+        _install({target: made}, key)
         return target
 
     def compile(
@@ -174,7 +177,9 @@ class _Build:
         if done.returncode != 0:
             made.unlink(missing_ok=True)
             return _Rejected(architecture, read_diagnostics(done.stdout + done.stderr, source))
-        _install(made, target, self._source_key(source, architecture))
+        origin = _scratch(target.with_suffix(ORIGIN))
+        origin.write_text(self.origins.of(source, made), encoding="ascii")
+        _install({target: made, target.with_suffix(ORIGIN): origin}, self._source_key(source, architecture))
         code = CodeObject(family, architecture, target, monotonic() - started)
         progress(code)
         return code
@@ -191,7 +196,8 @@ class _Build:
         return self.folder / architecture / f"{Path(source.path).stem}.hsaco"
 
     def _is_current(self, source: Source, architecture: str) -> bool:
-        return _is_marked(self._target(source, architecture), self._source_key(source, architecture))
+        target = self._target(source, architecture)
+        return _is_marked(self._source_key(source, architecture), target, target.with_suffix(ORIGIN))
 
     def _source_key(self, source: Source, architecture: str) -> str:
         return self._key(architecture, {each.path: each.text for each in (*self.sources.headers, source)})
@@ -207,15 +213,18 @@ def _scratch(target: Path) -> Path:
     return target.with_name(f".{os.getpid()}-{target.name}")
 
 
-def _is_marked(target: Path, key: str) -> bool:
+def _is_marked(key: str, target: Path, *others: Path) -> bool:
     with suppress(OSError):
-        return target.with_suffix(".key").read_text(encoding="ascii") == key and target.exists()
+        marked = target.with_suffix(".key").read_text(encoding="ascii") == key
+        return marked and all(path.exists() for path in (target, *others))
     return False
 
 
-def _install(made: Path, target: Path, key: str) -> None:
-    """Put a finished file in its place; broken off anywhere, the key is missing and the file is made again."""
-    mark = target.with_suffix(".key")
+def _install(made: Mapping[Path, Path], key: str) -> None:
+    """Put finished files in their places, targets to files; broken off anywhere, the first target's key is missing and
+    they are made again."""
+    mark = next(iter(made)).with_suffix(".key")
     mark.unlink(missing_ok=True)
-    made.replace(target)
+    for target, finished in made.items():
+        finished.replace(target)
     mark.write_text(key, encoding="ascii")

@@ -1,4 +1,4 @@
-"""The files that kernel specs make: sources below generated/kernels, and the table docs/kernels.md."""
+"""The files that kernel specs make: sources and the backend's table below generated/kernels, and docs/kernels.md."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from codegen.kernels.dtypes import DTYPES
 from codegen.kernels.loader import load_families
 from codegen.kernels.render import render_sources
+from codegen.kernels.rust_table import KernelTable
 from codegen.kernels.table import table
 from codegen.render.environment import render
+from codegen.render.rustfmt import format_rust
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 FOLDER = "generated/kernels"
 """Below the repository: what is reviewed, and what a patched Candle gets."""
+
+RUST_TABLE = f"{FOLDER}/table.rs"
+"""Which kernels there are, for the backend."""
 
 TABLE = "docs/kernels.md"
 
@@ -30,7 +35,11 @@ def rendered_files() -> dict[str, str]:
         "kernels": sum(row.kernels for row in rows),
         "rows": rows,
     }
-    files = {f"{FOLDER}/{source.path}": source.text for source in render_sources(families).all}
+    sources = render_sources(families)
+    files = {f"{FOLDER}/{source.path}": source.text for source in sources.all}
+    headers = [source.path.rsplit("/", 1)[1] for source in sources.headers]
+    rust = render("rust/kernel_table.rs.j2", {"table": KernelTable.of(families, headers)})
+    files[RUST_TABLE] = format_rust({RUST_TABLE: rust}, edition="2021", config=None)[RUST_TABLE]
     return {**files, TABLE: render("docs/kernels.md.j2", context)}
 
 

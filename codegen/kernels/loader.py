@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, SpecInvalid
@@ -43,23 +44,27 @@ def load_families(root: Path | None = None) -> tuple[LoadedFamily, ...]:
     Raises SpecInvalid with everything that is wrong in any of the files.
     """
     folder = (root or specs_dir()) / FOLDER
-    loaded, problems = [], []
-    for path in sorted(folder.glob("*.yaml")):
-        document = read_document(f"specs/{FOLDER}/{path.name}", path.read_bytes())
-        family, findings = validate(document, Family)
-        problems += [*document.problems, *findings]
-        if family is None:
-            continue
-        if family.family != path.stem:
-            problems.append(
-                document.problem(f"family '{family.family}' belongs in {family.family}.yaml", _top(document))
-            )
-        lines = _lines(document)
-        loaded.append(LoadedFamily(family, document.file, document.text, kernels_of(family, lines), lines))
+    read = [_read(path.name, path.read_bytes()) for path in sorted(folder.glob("*.yaml"))]
+    loaded = [family for family, _ in read if family is not None]
+    problems = [problem for _, findings in read for problem in findings]
     problems += _same_symbols(loaded)
     if problems:
         raise SpecInvalid(problems, remedy="codegen/kernels/model.py says what the keys mean.")
     return tuple(loaded)
+
+
+@cache  # YAML is slow to read, and one process may ask for the specs often
+def _read(name: str, content: bytes) -> tuple[LoadedFamily | None, tuple[Problem, ...]]:
+    """The family in the file of that name and content, and everything that is wrong with it."""
+    document = read_document(f"specs/{FOLDER}/{name}", content)
+    family, findings = validate(document, Family)
+    problems = [*document.problems, *findings]
+    if family is None:
+        return None, tuple(problems)
+    if f"{family.family}.yaml" != name:
+        problems.append(document.problem(f"family '{family.family}' belongs in {family.family}.yaml", _top(document)))
+    lines = _lines(document)
+    return LoadedFamily(family, document.file, document.text, kernels_of(family, lines), lines), tuple(problems)
 
 
 def _top(document: Document) -> Mark:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from codegen.plan.decision import Decision
     from codegen.plan.model import Plan
     from codegen.plan.workspace import Workspace
-    from codegen.spec.kinds import Gating
+    from codegen.spec.kinds import Gating, Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ def analyse(
     *,
     phases: Sequence[int] = (),
     gating: Gating,
+    runtime: Runtime,
     on_untried: Callable[[], None] = lambda: None,
 ) -> Analysis:
     """The analysis of a workspace. Raises as `plan_tree`; before that, `on_untried` is called for such a release.
@@ -41,7 +42,7 @@ def analyse(
     What plans is imported only when there is something to plan: a run with nothing changed answers at once.
     """
     folder = default_cache() / "plans"
-    key = cache.fingerprint(workspace.tree, phases=phases, gating=gating.value)
+    key = cache.fingerprint(workspace.tree, phases=phases, gating=gating.value, runtime=runtime.value)
     kept = cache.recall(folder, key, workspace.tree)
     if kept is not None:
         plan, decisions, tried = kept
@@ -54,6 +55,6 @@ def analyse(
     if not workspace.tried:
         on_untried()
     scan = scan_tree(workspace.tree, workspace.specs, gating=gating)
-    plan = plan_tree(workspace.tree, workspace.specs, phases=phases, gating=gating, scan=scan)
+    plan = plan_tree(workspace.tree, workspace.specs, phases=phases, gating=gating, runtime=runtime, scan=scan)
     cache.remember(folder, key, plan, scan.decisions, tried=workspace.tried)
     return Analysis(plan, scan.decisions)

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from codegen.plan.model import PhaseChanges, Plan
     from codegen.plan.record import Record
     from codegen.plan.workspace import Workspace
-    from codegen.spec.kinds import Gating
-
-RUNTIME = "rocm-rs"
-"""How the generated backend reaches HIP; the only choice so far."""
+    from codegen.spec.kinds import Gating, Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +35,7 @@ def apply_phases(
     *,
     phases: Sequence[int],
     gating: Gating,
+    runtime: Runtime,
     allow_dirty: bool = False,
     force: bool = False,
 ) -> tuple[PhaseChanges, ...]:
@@ -45,7 +43,7 @@ def apply_phases(
 
     With `force`, applied phases whose files were edited by hand are written again, and are among those returned. Raises
     `PhaseOrder` for a phase whose predecessors are not applied, `HandEdited`, `DirtyTree`, `Conflict` when what is
-    applied came from other specs or has another gating, and as `analyse` and `transaction.apply_phases`.
+    applied came from other specs or has another gating or runtime, and as `analyse` and `transaction.apply_phases`.
     """
     root, record = workspace.root, workspace.record
     wanted = _wanted(workspace, phases)
@@ -57,13 +55,13 @@ def apply_phases(
         )
     if not allow_dirty:
         require_clean(root, record)
-    _refuse_other_gating(record, gating)
-    plan = analyse(workspace, phases=wanted, gating=gating).plan
+    _refuse_other_choices(record, gating, runtime)
+    plan = analyse(workspace, phases=wanted, gating=gating, runtime=runtime).plan
     _refuse_stale(record, plan)
     again = _phases_to_repeat(record, edited)
     todo = tuple(phase for phase in plan.phases if phase.phase in again or phase.phase not in workspace.applied)
     if todo:
-        header = RecordHeader(__version__, plan.release, plan.gating, RUNTIME)
+        header = RecordHeader(__version__, plan.release, plan.gating, plan.runtime)
         transaction.apply_phases(root, todo, header, again=bool(again), force=force)
     return todo
 
@@ -82,11 +80,13 @@ def revert_phases(workspace: Workspace, *, down_to: int | None = None, force: bo
     return tuple(wanted)
 
 
-def deviations(workspace: Workspace, *, phases: Sequence[int], gating: Gating) -> tuple[Deviation, ...]:
+def deviations(
+    workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime
+) -> tuple[Deviation, ...]:
     """The files that are not what apply would leave, sorted by path."""
     wanted = set(phases) or set(workspace.applied) or {spec.phase for spec in phase_specs(workspace.specs, None)}
     required = {number for spec in workspace.specs.phases if spec.phase in wanted for number in spec.requires}
-    plan = analyse(workspace, phases=sorted(wanted | required), gating=gating).plan
+    plan = analyse(workspace, phases=sorted(wanted | required), gating=gating, runtime=runtime).plan
     expected = {change.path: change.after for change in plan.changes}
     found = []
     for path, content in expected.items():
@@ -117,13 +117,19 @@ def _wanted(workspace: Workspace, phases: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(have))
 
 
-def _refuse_other_gating(record: Record | None, gating: Gating) -> None:
-    if record is not None and record.header.gating != gating.value:
-        numbers = ", ".join(str(phase.phase) for phase in record.phases)
-        raise Conflict(
-            f"applied with gating {record.header.gating}: phase {numbers}; it cannot be mixed with {gating.value}",
-            remedy=f"leave --gating away to go on with {record.header.gating}, or take all back: candle-rocm revert",
-        )
+def _refuse_other_choices(record: Record | None, gating: Gating, runtime: Runtime) -> None:
+    if record is None:
+        return
+    numbers = ", ".join(str(phase.phase) for phase in record.phases)
+    for name, applied, wanted in (
+        ("gating", record.header.gating, gating.value),
+        ("runtime", record.header.runtime, runtime.value),
+    ):
+        if applied != wanted:
+            raise Conflict(
+                f"applied with {name} {applied}: phase {numbers}; it cannot be mixed with {wanted}",
+                remedy=f"leave --{name} away to go on with {applied}, or take all back: candle-rocm revert",
+            )
 
 
 def _refuse_stale(record: Record | None, plan: Plan) -> None:

@@ -16,7 +16,7 @@ from codegen.plan.model import FileChange, PhaseChanges, Plan
 from codegen.plan.text import EditedText, edited, formatted
 from codegen.release import in_range
 from codegen.render.rustfmt import format_rust
-from codegen.spec.kinds import Gating
+from codegen.spec.kinds import Gating, Runtime
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def plan_tree(
     *,
     phases: Iterable[int] | None = None,
     gating: Gating = Gating.DUMMY,
+    runtime: Runtime = Runtime.ROCM_RS,
     scan: Scan | None = None,
 ) -> Plan:
     """The plan for some phases of a pristine tree (all that are ready by default), in ascending order.
@@ -57,14 +58,14 @@ def plan_tree(
     scan = scan or scan_tree(tree, specs, gating=gating)
     refuse_foreign_backend(scan)
     refuse_undecided(scan, specs)
-    states = _States(tree, specs, scan, gating)
+    states = _States(tree, specs, scan, gating, runtime)
     done: list[PhaseChanges] = []
     previous: State = {}
     for index, phase in enumerate(wanted):
         state = states.after([spec.phase for spec in wanted[: index + 1]])
         done.append(PhaseChanges(phase.phase, phase.name, phase.summary, _changes(tree, previous, state)))
         previous = state
-    return Plan(tree.release, gating.value, tuple(done))
+    return Plan(tree.release, gating.value, runtime.value, tuple(done))
 
 
 def phase_specs(specs: LoadedSpecs, phases: Iterable[int] | None) -> tuple[PhaseSpec, ...]:
@@ -110,11 +111,12 @@ def rust_edition(tree: CandleTree) -> str:
 class _States:
     """What the tree looks like after a set of phases."""
 
-    def __init__(self, tree: CandleTree, specs: LoadedSpecs, scan: Scan, gating: Gating) -> None:
+    def __init__(self, tree: CandleTree, specs: LoadedSpecs, scan: Scan, gating: Gating, runtime: Runtime) -> None:
         self.tree = tree
         self.specs = specs
         self.scan = scan
         self.gating = gating
+        self.runtime = runtime
         self._edition = rust_edition(tree)
         self._config = next((tree.root / name for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
         self._formatted: dict[str, str] = {}
@@ -132,7 +134,7 @@ class _States:
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating)
+        edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating, runtime=self.runtime)
         state = {path: edited(self.tree.read(path), own) for path, own in edits.items()}
         with ThreadPoolExecutor(max_workers=1) as beside:
             wishes = beside.submit(self._wishes, {path: entry.text for path, entry in state.items()})
@@ -150,14 +152,22 @@ class _States:
         if phase.phase in self._whole_phases:
             return
         self._whole_phases.add(phase.phase)
-        ranged = [rule for rule in phase.files if in_range(self.tree.release, rule.since, rule.until)]
-        if ranged:
-            new = files.new_files(self.tree, phase, ranged, self.specs, self.gating, self._backend)
+        wanted = [
+            rule
+            for rule in phase.files
+            if rule.is_for(self.runtime)
+            and rule.gating in (None, self.gating)
+            and in_range(self.tree.release, rule.since, rule.until)
+        ]
+        if wanted:
+            new = files.new_files(self.tree, phase, wanted, self.specs, self.runtime, self._backend, self._whole)
             for path, entry in new.items():
                 if path.endswith(".rs"):
                     _refuse_new_errors(Source.parse(path, b""), entry)
             self._whole |= new
-        self._whole |= cargo.manifests(self.tree, phase, self.specs, self._whole)
+        copies = [rule for rule in phase.copies if in_range(self.tree.release, rule.since, rule.until)]
+        self._whole |= files.copied_files(self.tree, phase, copies, self.specs)
+        self._whole |= cargo.manifests(self.tree, phase, self.specs, self.runtime, self._whole)
 
     def _wishes(self, texts: Mapping[str, str]) -> Mapping[str, str]:
         """What rustfmt makes of edited files; the templates of new files are written to its liking already."""

@@ -33,10 +33,10 @@ KEPT = 24
 """Entries that the folder holds at most; the oldest go first."""
 
 
-def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str) -> str:
+def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str, runtime: str) -> str:
     """BLAKE2 over everything that a plan depends on."""
     digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
-    digest.update(json.dumps([__version__, tree.release, list(phases), gating, _rustfmt()]).encode())
+    digest.update(json.dumps([__version__, tree.release, list(phases), gating, runtime, _rustfmt()]).encode())
     manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", *CONFIGURATION]
     read = ((path, tree.read(path) if tree.exists(path) else None) for path in (*tree.rust_files(), *manifests))
     for name, content in (*read, *_own_files()):
@@ -62,6 +62,7 @@ def remember(folder: Path, key: str, plan: Plan, decisions: Iterable[Decision], 
     document = {
         "release": plan.release,
         "gating": plan.gating,
+        "runtime": plan.runtime,
         "tried": tried,
         "phases": [
             {"phase": p.phase, "name": p.name, "summary": p.summary, "changes": [_kept(c) for c in p.changes]}
@@ -97,7 +98,8 @@ def _rustfmt() -> list[str | int]:
 def _own_files() -> Iterator[tuple[str, bytes]]:
     root = repository_root()
     package = Path(__file__).parent.parent
-    for base, suffix in ((root / "specs", ".yaml"), (root / "templates", ".j2"), (package, ".py")):
+    kernels = root / "generated" / "kernels"
+    for base, suffix in ((root / "specs", ".yaml"), (root / "templates", ".j2"), (kernels, ""), (package, ".py")):
         for parent, folders, names in os.walk(base):
             folders.sort()
             for name in sorted(names):
@@ -131,7 +133,7 @@ def _plan(document: dict[str, Any], tree: CandleTree) -> Plan:
             left[path] = entry["after"].encode()
             changes.append(FileChange(path, before, left[path], regions))
         phases.append(PhaseChanges(phase["phase"], phase["name"], phase["summary"], tuple(changes)))
-    return Plan(document["release"], document["gating"], tuple(phases))
+    return Plan(document["release"], document["gating"], document["runtime"], tuple(phases))
 
 
 def _decision(entry: dict[str, Any]) -> Decision:

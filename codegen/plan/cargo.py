@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codegen.candle.tree import CandleTree, Crate
+    from codegen.spec.kinds import Runtime
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import CargoFeature, PhaseSpec
 
@@ -20,7 +21,7 @@ CONFIG = ".cargo/config.toml"
 
 
 def manifests(
-    tree: CandleTree, phase: PhaseSpec, specs: LoadedSpecs, state: Mapping[str, EditedText]
+    tree: CandleTree, phase: PhaseSpec, specs: LoadedSpecs, runtime: Runtime, state: Mapping[str, EditedText]
 ) -> dict[str, EditedText]:
     """Every manifest and configuration file that the phase changes; `state` is what earlier phases left.
 
@@ -31,7 +32,7 @@ def manifests(
     crates = {crate.name: crate for crate in tree.crates if crate.name in rocm}
     files = _Files(tree, phase.phase, specs, state)
     for dependency in phase.cargo.dependencies:
-        if dependency.crate in crates:
+        if dependency.is_for(runtime) and dependency.crate in crates:
             path = crates[dependency.crate].manifest
             workspace = manifest.add_workspace_dependency(
                 files.text(ROOT) or "",
@@ -43,7 +44,7 @@ def manifests(
             files.put(ROOT, workspace, dependency.id)
             own = manifest.add_optional_dependency(files.text(path) or "", dependency.name, file=path)
             files.put(path, own, dependency.id)
-    for feature in phase.cargo.features:
+    for feature in (feature for feature in phase.cargo.features if feature.is_for(runtime)):
         for crate in crates.values():
             entries = feature_entries(feature, crate, crates)
             if entries is not None:
@@ -52,12 +53,12 @@ def manifests(
                 changed = manifest.add_feature(text, feature.name, entries, after=feature.mirrors, file=path)
                 files.put(path, changed, feature.id)
     for target in phase.cargo.targets:
-        if target.crate in crates:
+        if target.is_for(runtime) and target.crate in crates:
             path = crates[target.crate].manifest
             text = files.text(path) or ""
             changed = manifest.add_target(text, target.name, target.required_features, kind=target.kind, file=path)
             files.put(path, changed, target.id)
-    for entry in phase.cargo.config:
+    for entry in (entry for entry in phase.cargo.config if entry.is_for(runtime)):
         changed = manifest.set_config(files.text(CONFIG), entry.table, entry.key, entry.value, comment=entry.reason)
         files.put(CONFIG, changed, entry.id)
     return files.changed

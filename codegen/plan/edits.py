@@ -11,7 +11,7 @@ from codegen.paths import templates_dir
 from codegen.plan.model import Edit, Origin
 from codegen.release import in_range
 from codegen.render.environment import render
-from codegen.spec.kinds import Gating, Verb
+from codegen.spec.kinds import Gating, Runtime, Verb
 from codegen.syntax import verbs
 from codegen.syntax.modules import declare_module
 from codegen.syntax.source import Source
@@ -34,9 +34,13 @@ class EditContext:
     """True with `--gating cfg`."""
     item: str
     name: str
+    function: str
+    """The innermost item around the site, `to_vec1` in `Tensor::to_vec1`."""
 
 
-def plan_edits(scan: Scan, specs: LoadedSpecs, *, phases: Iterable[int], gating: Gating) -> dict[str, tuple[Edit, ...]]:
+def plan_edits(
+    scan: Scan, specs: LoadedSpecs, *, phases: Iterable[int], gating: Gating, runtime: Runtime = Runtime.ROCM_RS
+) -> dict[str, tuple[Edit, ...]]:
     """The edits of every file for a set of phases, by path, in order of position.
 
     Raises `UnknownSite` where a site's shape does not allow its verb, and `Conflict` where two edits overlap or one
@@ -54,7 +58,7 @@ def plan_edits(scan: Scan, specs: LoadedSpecs, *, phases: Iterable[int], gating:
             own += planner.imports(decision, "\n".join(edit.text for edit in own))
     for phase in specs.phases:
         for module in phase.modules if phase.phase in wanted else ():
-            if in_range(scan.tree.release, module.since, module.until):
+            if module.is_for(runtime) and in_range(scan.tree.release, module.since, module.until):
                 by_path.setdefault(module.path, []).append(planner.module(module, phase.phase))
     planner.refuse_failures()
     result = {}
@@ -135,11 +139,13 @@ class _Planner:
         site = decision.site
         match rule.verb:
             case Verb.OVERRIDE:
-                context = EditContext(self.cfg, site.item, site.name)
+                context = EditContext(self.cfg, site.item, site.name, site.item.rpartition("::")[2])
                 text = render(rule.template or "", context, root=templates_dir())
                 return verbs.insert_override(source, site, text, style)
             case Verb.SWAP:
                 return verbs.swap_function(source, site, style)
+            case Verb.CHAIN:
+                return verbs.chain_condition(source, site, style)
             case Verb.OR_IN:
                 return verbs.or_in_condition(source, site, style)
             case Verb.FOREIGN:

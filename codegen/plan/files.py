@@ -5,23 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.candle.cache import default_cache
-from codegen.errors import ForeignBackend, InputOutputError
+from codegen.errors import ForeignBackend, InputOutputError, UnknownSite
+from codegen.kernels.dtypes import DTYPES
 from codegen.paths import repository_root, templates_dir
 from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
-from codegen.render.backend import FileContext, Header, backend_context
+from codegen.render.backend import BACKEND, FileContext, Header, backend_context
 from codegen.render.environment import render
+from codegen.render.hip_api import refuse_unknown_names, used_names
 from codegen.spec.hip_api import HIP_API, load_hip_api
 from codegen.syntax.rename import rename
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from codegen.candle.tree import CandleTree
+    from codegen.errors import Problem
     from codegen.render.backend import BackendContext
-    from codegen.spec.kinds import Gating
+    from codegen.spec.kinds import Runtime
     from codegen.spec.loaded import LoadedSpecs
-    from codegen.spec.model import FileRule, PhaseSpec
+    from codegen.spec.model import CopyRule, FileRule, PhaseSpec
+
+BACKEND_FOLDER = "candle-core/src/rocm_backend/"
+"""Where the generated files lie that may use what is C."""
 
 
 def backend_of(tree: CandleTree) -> BackendContext:
@@ -36,7 +43,21 @@ def backend_of(tree: CandleTree) -> BackendContext:
         raise InputOutputError(
             f"cannot read {HIP_API}: {error.strerror}", remedy="take it again from candle-rocm's repository"
         ) from error
-    return backend_context(tree.read, load_hip_api(table, cache=default_cache() / "specs"))
+    hip_api = load_hip_api(table, cache=default_cache() / "specs")
+    return backend_context(tree.read, hip_api, {dtype.name for dtype in DTYPES})
+
+
+def methods_without_template(tree: CandleTree) -> tuple[Problem, ...]:
+    """Methods of the tree's backend traits that no template computes: on ROCm they return an error, or cannot be had.
+
+    Raises as `backend_of`, but for `UnknownSite`.
+    """
+    if not tree.exists(BACKEND):
+        return ()
+    try:
+        return backend_of(tree).unanswered
+    except UnknownSite as error:
+        return error.problems
 
 
 def new_files(
@@ -44,23 +65,67 @@ def new_files(
     phase: PhaseSpec,
     files: Iterable[FileRule],
     specs: LoadedSpecs,
-    gating: Gating,
+    runtime: Runtime,
     backend: BackendContext,
+    earlier: Mapping[str, EditedText],
 ) -> dict[str, EditedText]:
-    """The phase's new files by path. Raises `ForeignBackend` if pristine Candle has one of them already."""
-    wanted = [rule for rule in files if rule.gating in (None, gating)]
-    made = {}
-    for rule in wanted:
-        if tree.exists(rule.path):
-            raise ForeignBackend(
-                f"{rule.path} exists already, and candle-rocm did not write it",
-                remedy="start from a tree without it, or move the file away",
-            )
+    """The phase's new files by path; `earlier` has those of the phases before it.
+
+    Raises `ForeignBackend` if pristine Candle has one of them already, and `TemplateInvalid` for a C name that the API
+    table does not have.
+    """
+    made: dict[str, EditedText] = {}
+    for rule in sorted(files, key=lambda rule: bool(rule.declares)):
+        _refuse_existing(tree, rule.path)
         where = specs.where(rule.id)
         if rule.template is not None:
             header = Header(phase.phase, rule.template, where.rsplit(":", 1)[0])
-            text = render(rule.template, FileContext.of(header, backend), root=templates_dir())
+            names = _c_names({**earlier, **made}, backend) if rule.declares else frozenset()
+            context = FileContext.of(header, backend, runtime, declares=rule.declares, names=names)
+            text = render(rule.template, context, root=templates_dir())
         else:
             text = rename(tree.read(rule.mirror or "").decode())
         made[rule.path] = whole(text, Origin(rule.id, where, phase.phase, rule.template))
     return made
+
+
+def copied_files(
+    tree: CandleTree, phase: PhaseSpec, copies: Iterable[CopyRule], specs: LoadedSpecs
+) -> dict[str, EditedText]:
+    """The phase's copies of this repository's files, by path in the tree. Raises as `new_files`."""
+    made = {}
+    for rule in copies:
+        for path, source in _sources(repository_root() / rule.source, rule.path):
+            _refuse_existing(tree, path)
+            origin = Origin(rule.id, specs.where(rule.id), phase.phase)
+            made[path] = whole(source.read_text(encoding="utf-8"), origin)
+    return made
+
+
+def _sources(source: Path, path: str) -> Iterator[tuple[str, Path]]:
+    """Paths in the tree, and what is copied there."""
+    if not source.exists():
+        raise InputOutputError(
+            f"cannot read {source.name}: no such file", remedy="take it again from candle-rocm's repository"
+        )
+    if source.is_file():
+        yield path, source
+        return
+    for file in sorted(source.rglob("*")):
+        if file.is_file() and file.suffix != ".rs":
+            yield f"{path}/{file.relative_to(source).as_posix()}", file
+
+
+def _refuse_existing(tree: CandleTree, path: str) -> None:
+    if tree.exists(path):
+        raise ForeignBackend(
+            f"{path} exists already, and candle-rocm did not write it",
+            remedy="start from a tree without it, or move the file away",
+        )
+
+
+def _c_names(files: Mapping[str, EditedText], backend: BackendContext) -> frozenset[str]:
+    """The C names that the backend's files use."""
+    texts = {path: file.text for path, file in files.items() if path.startswith(BACKEND_FOLDER)}
+    refuse_unknown_names(backend.hip_api, texts)
+    return used_names(texts.values())

@@ -79,6 +79,7 @@ class Plan:
 
     release: str
     gating: str
+    runtime: str
     phases: tuple[PhaseChanges, ...]
 
     def only(self, phases: Collection[int]) -> Plan:

@@ -40,7 +40,10 @@ def write_output(folder: Path, analysis: Analysis) -> tuple[str, ...]:
             phase.changes, phase=phase.phase, name=phase.name, summary=phase.summary, release=plan.release
         )
         texts[_patch_path(phase.phase, phase.name)] = patch.encode()
-        texts |= {_file_path(change.path): change.after for change in phase.changes if change.before is None}
+        for change in phase.changes:
+            path = _file_path(change.path)
+            if change.before is None or path in texts:  # a later phase may write a new file again
+                texts[path] = change.after
     try:
         stale = _earlier(folder) - texts.keys()
         folder.mkdir(parents=True, exist_ok=True)
@@ -109,6 +112,7 @@ def _report(analysis: Analysis) -> str:
         "tool": {"name": TOOL, "version": __version__},
         "candle": plan.release,
         "gating": plan.gating,
+        "runtime": plan.runtime,
         "phases": [
             {
                 "phase": phase.phase,

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, UnknownSite
+from codegen.render.element_types import ElementType, ElementTypes, element_types
 from codegen.render.function_head import function_head
-from codegen.render.hip_api import HipCalls
+from codegen.render.hip_api import BoundLibrary, HipCalls, bound_libraries
 from codegen.render.imports import use_declarations
+from codegen.spec.kinds import Runtime
 from codegen.syntax.signatures import Method, Trait, parse_imports, parse_inherent, parse_trait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from codegen.errors import Location
     from codegen.spec.hip_api import HipApi
 
 BACKEND = "candle-core/src/backend.rs"
@@ -41,11 +44,61 @@ WRITTEN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 """Methods with a body in a template, and the names their bodies give to the parameters."""
 
+OPERATIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "BackendStorage": {
+        "try_clone": ("layout",),
+        "to_cpu_storage": (),
+        "affine": ("layout", "mul", "add"),
+        "powf": ("layout", "exponent"),
+        "elu": ("layout", "alpha"),
+        "reduce_op": ("op", "layout", "dims"),
+        "cmp": ("op", "rhs", "lhs_layout", "rhs_layout"),
+        "to_dtype": ("layout", "dtype"),
+        "unary_impl": ("layout",),
+        "binary_impl": ("rhs", "lhs_layout", "rhs_layout"),
+        "where_cond": ("layout", "on_true", "true_layout", "on_false", "false_layout"),
+        "conv1d": ("layout", "kernel", "kernel_layout", "params"),
+        "conv_transpose1d": ("layout", "kernel", "kernel_layout", "params"),
+        "conv2d": ("layout", "kernel", "kernel_layout", "params"),
+        "conv_transpose2d": ("layout", "kernel", "kernel_layout", "params"),
+        "avg_pool2d": ("layout", "kernel", "stride"),
+        "max_pool2d": ("layout", "kernel", "stride"),
+        "upsample_nearest1d": ("layout", "size"),
+        "upsample_nearest2d": ("layout", "height", "width"),
+        "upsample_bilinear2d": ("layout", "height", "width", "align_corners", "scale_height", "scale_width"),
+        "gather": ("layout", "ids", "ids_layout", "dim"),
+        "scatter_set": ("layout", "ids", "ids_layout", "src", "src_layout", "dim"),
+        "scatter_add_set": ("layout", "ids", "ids_layout", "src", "src_layout", "dim"),
+        "index_select": ("ids", "layout", "ids_layout", "dim"),
+        "index_add": ("layout", "ids", "ids_layout", "src", "src_layout", "dim"),
+        "matmul": ("rhs", "sizes", "lhs_layout", "rhs_layout"),
+        "copy_strided_src": ("dst", "dst_offset", "layout"),
+        "copy2d": ("dst", "rows", "columns", "src_stride", "dst_stride", "src_offset", "dst_offset"),
+        "const_set": ("scalar", "layout"),
+    },
+    "BackendDevice": {
+        "zeros_impl": ("shape", "dtype"),
+        "alloc_uninit": ("shape", "dtype"),
+        "storage_from_slice": ("data",),
+        "storage_from_cpu_storage": ("storage",),
+        "storage_from_cpu_storage_owned": ("storage",),
+        "rand_uniform": ("shape", "dtype", "low", "high"),
+        "rand_normal": ("shape", "dtype", "mean", "std"),
+    },
+}
+"""Methods that a function of rocm_backend/ops computes from `OPS_PHASE` on: of the same name, with `self` first."""
+
 INHERENT: Mapping[str, frozenset[str]] = {
     "BackendStorage": frozenset({"transfer_to_device"}),
     "BackendDevice": frozenset({"new_with_stream", "id"}),
 }
 """Inherent methods of the dummy CUDA types that the templates write on every release."""
+
+RUSTFMT_CALL_WIDTH = 60
+"""Columns of a call's arguments up to which rustfmt leaves them on one line (fn_call_width)."""
+
+RUSTFMT_SHORT_ARGUMENT = 10
+"""Columns of each argument up to which rustfmt fills lines with a longer call (short_array_element_width_threshold)."""
 
 TYPES: Mapping[str, str] = {"Device": "RocmDevice", "Storage": "RocmStorage"}
 """Associated types of the two traits."""
@@ -80,8 +133,17 @@ class BackendMethod:
     dummy_head: str
     """The same with anonymous parameters."""
     written: bool
-    """Whether the template has a body for it."""
+    """Whether the template has a body for it in every phase."""
+    call: str | None
+    """The call that computes it from `OPS_PHASE` on; None if the template has a body, or nobody knows the method."""
     fallible: bool
+    location: Location
+    """Where Candle declares it."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether some phase gives it a body; else it returns the error of a phase that is not there."""
+        return self.written or self.call is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +163,10 @@ class BackendImpl:
         """Names of the methods that a later phase brings."""
         return tuple(method.name for method in self.methods if not method.written)
 
+    def has(self, name: str) -> bool:
+        """Whether this release's trait has the method."""
+        return any(method.name == name for method in self.methods)
+
     def uses(self, *more: str, also: BackendImpl | None = None) -> tuple[str, ...]:
         """`use` declarations for the signatures (and those of `also`), and for the paths in `more`."""
         return use_declarations(self.names | (also.names if also else set()) | set(more))
@@ -113,6 +179,14 @@ class BackendContext:
     storage: BackendImpl
     device: BackendImpl
     hip: HipCalls
+    elements: ElementTypes
+    hip_api: HipApi
+
+    @property
+    def unanswered(self) -> tuple[Problem, ...]:
+        """The methods of this release that no template computes, so that they return an error on ROCm."""
+        methods = (m for each in (self.storage, self.device) for m in (*each.methods, *each.extra) if not m.answers)
+        return tuple(Problem(f"no template for the method {m.name}", m.location) for m in methods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +197,48 @@ class FileContext:
     storage: BackendImpl
     device: BackendImpl
     hip: HipCalls
+    dtypes: tuple[ElementType, ...]
+    """The release's element types that kernels know, in Candle's order."""
+    storage_only_dtypes: tuple[str, ...]
+    """Variants of `DType` that Candle only stores, loads and moves."""
+    unused_index: bool
+    """Whether the largest number of an index type stands for no element."""
+    runtime: Runtime
+    libraries: tuple[BoundLibrary, ...]
+    """What the file declares."""
     ops_phase: int = OPS_PHASE
     """The phase that brings what is not written."""
 
     @classmethod
-    def of(cls, header: Header, backend: BackendContext) -> FileContext:
-        """The context of the file that `header` describes."""
-        return cls(header, backend.storage, backend.device, backend.hip)
+    def of(
+        cls,
+        header: Header,
+        backend: BackendContext,
+        runtime: Runtime = Runtime.ROCM_RS,
+        *,
+        declares: Sequence[str] = (),
+        names: frozenset[str] = frozenset(),
+    ) -> FileContext:
+        """The context of the file that `header` describes, which declares what `names` use of those libraries."""
+        libraries = bound_libraries(backend.hip_api, declares, names, runtime)
+        elements = backend.elements
+        return cls(
+            header,
+            backend.storage,
+            backend.device,
+            backend.hip,
+            elements.computed,
+            elements.storage_only,
+            elements.unused_index,
+            runtime,
+            libraries,
+        )
 
 
-def backend_context(read: Callable[[str], bytes], hip_api: HipApi) -> BackendContext:
+def backend_context(read: Callable[[str], bytes], hip_api: HipApi, kernel_types: Collection[str]) -> BackendContext:
     """The context for a Candle tree; `read` gives the pristine bytes of a path in it.
+
+    `kernel_types` are the names of the element types that kernels compute with (codegen/kernels/dtypes.py).
 
     Raises UnknownSite (file and line of the method) when a trait or the dummy backend asks for what no template has.
     """
@@ -141,6 +246,8 @@ def backend_context(read: Callable[[str], bytes], hip_api: HipApi) -> BackendCon
         storage=_implementation(read, "BackendStorage", "CudaStorage"),
         device=_implementation(read, "BackendDevice", "CudaDevice"),
         hip=HipCalls.of(hip_api),
+        elements=element_types(read, kernel_types),
+        hip_api=hip_api,
     )
 
 
@@ -159,8 +266,8 @@ def _implementation(read: Callable[[str], bytes], trait_name: str, cuda_type: st
         )
     return BackendImpl(
         types=_associated(trait),
-        methods=tuple(_method(m, WRITTEN[trait_name].get(m.name)) for m in required),
-        extra=tuple(_method(m, None) for m in extra),
+        methods=tuple(_method(m, trait_name) for m in required),
+        extra=tuple(_method(m, "") for m in extra),
         names=_paths(required, parse_imports(backend), trait_name)
         | _paths(extra, parse_imports(dummy), cuda_type)
         | {f"crate::backend::{trait_name}"},
@@ -174,12 +281,14 @@ def _associated(trait: Trait) -> tuple[tuple[str, str], ...]:
     return tuple((t.name, TYPES[t.name]) for t in trait.types)
 
 
-def _method(method: Method, names: tuple[str, ...] | None) -> BackendMethod:
+def _method(method: Method, trait: str) -> BackendMethod:
+    written, computed = WRITTEN.get(trait, {}), OPERATIONS.get(trait, {})
+    names = computed.get(method.name, written.get(method.name))
     if names is not None and len(names) != len(method.params):
         raise UnknownSite(
             Problem(f"the template for {method.name} was written for {len(names)} parameters", method.location),
-            remedy="Candle changed the method: change the body in templates/rust/rocm_backend and WRITTEN in "
-            "codegen/render/backend.py.",
+            remedy="Candle changed the method: change the body in templates/rust/rocm_backend, and WRITTEN or "
+            "OPERATIONS in codegen/render/backend.py.",
         )
     anonymous = ("_",) * len(method.params)
     return BackendMethod(
@@ -187,9 +296,22 @@ def _method(method: Method, names: tuple[str, ...] | None) -> BackendMethod:
         attributes=method.cfg,
         head=_head(method, names or anonymous),
         dummy_head=_head(method, anonymous),
-        written=names is not None,
+        written=method.name in written,
+        call=_call(method, computed[method.name]) if method.name in computed else None,
         fallible=method.is_fallible,
+        location=method.location,
     )
+
+
+def _call(method: Method, names: tuple[str, ...]) -> str:
+    """The call of the operation, with the method's type parameters and as rustfmt breaks it."""
+    generics = ", ".join(re.findall(r"[<,]\s*(\w+)\s*(?=[:,>])", method.generics))
+    function = f"ops::{method.name}{f'::<{generics}>' if generics else ''}"
+    arguments = ", ".join(("self", *names))
+    if len(arguments) > RUSTFMT_CALL_WIDTH:
+        separator = " " if max(map(len, names)) <= RUSTFMT_SHORT_ARGUMENT else f"\n{' ' * 12}"
+        arguments = f"\n{' ' * 12}{f',{separator}'.join(('self', *names))},\n{' ' * 8}"
+    return f"unsafe {{ {function}({arguments}) }}" if method.is_unsafe else f"{function}({arguments})"
 
 
 def _head(method: Method, names: Iterable[str]) -> str:

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 _FIRST = ("self", "super", "crate")
 
 
-def use_declarations(paths: Iterable[str]) -> tuple[str, ...]:
-    """One declaration per parent path: `crate::DType` and `crate::Shape` give `use crate::{DType, Shape};`."""
+def use_declarations(paths: Iterable[str], *, visibility: str = "") -> tuple[str, ...]:
+    """One declaration per parent path: `crate::DType` and `crate::Shape` give `use crate::{DType, Shape};`.
+
+    `visibility` stands before each: `pub `.
+    """
     groups: dict[str, set[str]] = {}
     for path in paths:
         parent, _, name = path.rpartition("::")
         groups.setdefault(parent, set()).add(name)
     return tuple(
-        _declaration(parent, sorted(names, key=_name_rank)) for parent, names in sorted(groups.items(), key=_rank)
+        _declaration(f"{visibility}use {parent}", sorted(names, key=_name_rank))
+        for parent, names in sorted(groups.items(), key=_rank)
     )
 
 
@@ -41,10 +45,10 @@ def _name_rank(name: str) -> tuple[bool, bool, str]:
     return name != "self", name[:1].isupper(), name
 
 
-def _declaration(parent: str, names: list[str]) -> str:
+def _declaration(start: str, names: list[str]) -> str:
     if len(names) == 1:
-        return f"use {parent}::{names[0]};"
-    line = f"use {parent}::{{{', '.join(names)}}};"
+        return f"{start}::{names[0]};"
+    line = f"{start}::{{{', '.join(names)}}};"
     # rustfmt keeps two columns free behind a brace list.
     if len(line) <= MAX_WIDTH - 2:
         return line
@@ -55,4 +59,4 @@ def _declaration(parent: str, names: list[str]) -> str:
         if len(rows[-1]) + len(f" {name},") > room:
             rows.append("   ")
         rows[-1] += f" {name},"
-    return "\n".join([f"use {parent}::{{", *rows, "};"])
+    return "\n".join([f"{start}::{{", *rows, "};"])

@@ -26,7 +26,7 @@ def diff_document(plan: Plan, *, tried: bool) -> Document:
         }
         for phase in plan.phases
     ]
-    return document("diff", release=plan.release, tried=tried, gating=plan.gating, phases=phases)
+    return document("diff", release=plan.release, tried=tried, gating=plan.gating, runtime=plan.runtime, phases=phases)
 
 
 def stat_lines(changes: Iterable[FileChange]) -> Iterator[str]:

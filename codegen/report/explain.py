@@ -11,7 +11,7 @@ from codegen.plan.select import glob_matches
 from codegen.report.authorship import Authorship
 from codegen.report.span import Spans
 from codegen.report.wording import CRATE_RULE, spec_line
-from codegen.spec.kinds import Gating
+from codegen.spec.kinds import Gating, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,7 +130,8 @@ class Explainer:
         if change is None:
             return {}
         phases = [phase.phase for phase in plan.phases]
-        edits = plan_edits(self._scan, self._specs, phases=phases, gating=Gating(plan.gating)).get(path, ())
+        gating, runtime = Gating(plan.gating), Runtime(plan.runtime)
+        edits = plan_edits(self._scan, self._specs, phases=phases, gating=gating, runtime=runtime).get(path, ())
         text = change.after.decode(errors="replace").splitlines()
         made: dict[int, list[Generated]] = {}
         for index, region in enumerate(change.regions):

@@ -1,4 +1,4 @@
-"""What stops a scan from being complete: sites that nothing decides, enums that are not where the specs say."""
+"""What stops a scan from being complete: sites and methods that nothing decides, enums not where the specs say."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ from codegen.errors import UnknownSite
 from codegen.plan.decide import refuse_undecided
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codegen.errors import Problem
     from codegen.plan.decide import Scan
     from codegen.spec.loaded import LoadedSpecs
 
 
-def findings(scan: Scan, specs: LoadedSpecs) -> UnknownSite | None:
-    """The error that planning on this scan would raise, with what all its checks find; None when they find nothing."""
+METHODS_REMEDY = (
+    "A method without a template returns an error on ROCm: add an operation to templates/rust/rocm_backend/ops, and "
+    "its name to OPERATIONS in codegen/render/backend.py."
+)
+
+
+def findings(scan: Scan, specs: LoadedSpecs, methods: Sequence[Problem] = ()) -> UnknownSite | None:
+    """The error that planning on this scan would raise, with what all its checks find; None when they find nothing.
+
+    `methods` of the backend traits that no template computes stop no plan, but are findings too.
+    """
     try:
         refuse_undecided(scan, specs)
     except UnknownSite as error:
-        return error
-    return None
+        remedy = f"{error.remedy}. {METHODS_REMEDY}" if methods else error.remedy
+        return UnknownSite([*error.problems, *methods], remedy=remedy)
+    return UnknownSite(methods, remedy=METHODS_REMEDY) if methods else None

@@ -132,6 +132,7 @@ def html_report(scan: Scan, specs: LoadedSpecs, plan: Plan | None, *, error: Can
         version=__version__,
         tried=scan.tree.release in {release.version for release in specs.candle.releases},
         gating=plan.gating if plan is not None else None,
+        runtime=plan.runtime if plan is not None else None,
         summary=summarise(scan, specs.phases),
         error=error,
         sites=sites,

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from codegen.plan.decide import Scan
     from codegen.plan.model import Plan
     from codegen.plan.workspace import Workspace
-    from codegen.spec.kinds import Gating
+    from codegen.spec.kinds import Gating, Runtime
 
 
-def selected_plan(workspace: Workspace, *, phases: Sequence[int], gating: Gating, scan: Scan | None = None) -> Plan:
+def selected_plan(
+    workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime, scan: Scan | None = None
+) -> Plan:
     """The plan of the phases (all that are ready by default); those that are applied count as being there.
 
     Raises what `plan_tree` raises.
     """
     wanted = workspace.with_applied(phases)
-    return plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, scan=scan).only(phases)
+    plan = plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, runtime=runtime, scan=scan)
+    return plan.only(phases)

@@ -104,6 +104,12 @@ class Library(Model):
     """The header that declares its functions."""
     status: Name
     """What its functions return unless they say otherwise."""
+    absent: Name | None = None
+    """The value of `status` that stands for a library which is not there."""
+    files: tuple[str, ...] = ()
+    """File names under which a program finds it when it runs, newest release first."""
+    feature: str | None = None
+    """The Cargo feature, besides `rocm`, with which Candle uses it."""
     inside: dict[RocmRelease, Name] = Field(default_factory=dict)
     """Releases in which another library holds its functions, and that library."""
     unchecked: dict[RocmRelease, Annotated[str, Field(min_length=10)]] = Field(default_factory=dict)
@@ -281,6 +287,11 @@ def _inconsistencies(table: HipApiFile) -> Iterator[Problem]:
     """What no single entry shows."""
     api = table.api
     known = {entry.name for section in ("enums", "structs", "types") for entry in api.sections[section]}
+    statuses = {(enum.name, value) for enum in api.enums for value in enum.values}
+    for index, library in enumerate(api.libraries):
+        if library.absent is not None and (library.status, library.absent) not in statuses:
+            place = table.place("libraries", index, "absent")
+            yield Problem(f"{library.absent} is no value of {library.status}", place)
     for section, entries in api.sections.items():
         for index, entry in enumerate(entries):
             place = table.place(section, index)

@@ -64,3 +64,12 @@ class Gating(StrEnum):
 
     DUMMY = "dummy"
     CFG = "cfg"
+
+
+class Runtime(StrEnum):
+    """How generated code reaches ROCm's libraries."""
+
+    ROCM_RS = "rocm-rs"
+    """Through rocm-rs's declarations and our own; the build script links the libraries."""
+    DYNAMIC = "dynamic"
+    """Through libloading when the program runs: one binary for machines with and without ROCm."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from codegen.spec.kinds import Early, Gating, SiteKind, Verb
+from codegen.spec.kinds import Early, Gating, Runtime, SiteKind, Verb
 
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
@@ -52,6 +52,17 @@ class VersionRange(Model):
 
     since: Version | None = None
     until: Version | None = None
+
+
+class RuntimeChoice(Model):
+    """A way to reach ROCm's libraries that a spec entry is for."""
+
+    runtime: Runtime | None = None
+    """Only with this runtime; both when absent."""
+
+    def is_for(self, runtime: Runtime) -> bool:
+        """Whether the entry counts with this runtime."""
+        return self.runtime in (None, runtime)
 
 
 class Selector(Model):
@@ -99,7 +110,7 @@ class Rule(VersionRange):
     """Literal corrections of the mirrored text, applied after the renaming."""
 
 
-class FileRule(VersionRange):
+class FileRule(VersionRange, RuntimeChoice):
     """A new file of the patched Candle."""
 
     id: Id
@@ -110,9 +121,21 @@ class FileRule(VersionRange):
     gating: Gating | None = None
     """Only with this gating; both when absent."""
     lands_in: int | None = None
+    declares: OneOrMore = ()
+    """Libraries of the API table. The file is rendered after the others, from the names `api::NAME` that they use."""
 
 
-class ModuleRule(VersionRange):
+class CopyRule(VersionRange):
+    """Files of this repository that the patched Candle gets as they are."""
+
+    id: Id
+    path: str
+    """The folder of the patched Candle, or the file where `source` is one."""
+    source: str
+    """A folder of this repository, with everything below it but Rust sources, or a file."""
+
+
+class ModuleRule(VersionRange, RuntimeChoice):
     """A module declaration that has no CUDA sibling."""
 
     id: Id
@@ -122,7 +145,17 @@ class ModuleRule(VersionRange):
     """Attributes and `mod name;`, as they shall stand there."""
 
 
-class CargoDependency(Model):
+class PhaseTests(VersionRange):
+    """Candle's own tests that cannot pass on ROCm without a phase; where it is missing, each has to fail."""
+
+    id: Id
+    crate: str = "candle-core"
+    names: Annotated[tuple[str, ...], Field(min_length=1)]
+    """As libtest prints them: `qmm_cuda::rocm`."""
+    reason: Reason
+
+
+class CargoDependency(RuntimeChoice):
     """An optional dependency, declared in the workspace and inherited by one crate."""
 
     id: Id
@@ -133,7 +166,7 @@ class CargoDependency(Model):
     features: OneOrMore = ()
 
 
-class CargoFeature(Model):
+class CargoFeature(RuntimeChoice):
     """A Cargo feature derived from its CUDA sibling in each crate that has a ROCm story."""
 
     id: Id
@@ -144,7 +177,7 @@ class CargoFeature(Model):
     """Further entries per crate, such as the optional dependency itself."""
 
 
-class CargoTarget(Model):
+class CargoTarget(RuntimeChoice):
     """An `[[example]]` or other target that must be declared because it needs the feature."""
 
     id: Id
@@ -154,7 +187,7 @@ class CargoTarget(Model):
     required_features: OneOrMore
 
 
-class CargoConfig(Model):
+class CargoConfig(RuntimeChoice):
     """A key of the tree's `.cargo/config.toml`."""
 
     id: Id
@@ -186,6 +219,8 @@ class PhaseSpec(Model):
     rules: tuple[Rule, ...] = ()
     modules: tuple[ModuleRule, ...] = ()
     files: tuple[FileRule, ...] = ()
+    copies: tuple[CopyRule, ...] = ()
+    tests: tuple[PhaseTests, ...] = ()
 
 
 class Release(Model):

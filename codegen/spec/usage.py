@@ -26,7 +26,7 @@ def unused_templates(specs: Specs, templates: Path, *, also: Iterable[str] = ())
     waiting = sorted(used)
     while waiting:
         name = waiting.pop()
-        for inner in _quoted_names(templates, name) - used:
+        for inner in quoted_names(templates, name) - used:
             used.add(inner)
             waiting.append(inner)
     return tuple(name for name in names if name not in used and not name.endswith(".md"))
@@ -42,7 +42,7 @@ def referenced_templates(specs: Specs) -> tuple[str, ...]:
 _INCLUSION = re.compile(r"""\b(?:include|import|from|extends)\s+["']([^"'\n]+)["']""")
 
 
-def _quoted_names(templates: Path, name: str) -> set[str]:
+def quoted_names(templates: Path, name: str) -> set[str]:
     """The templates that `name` draws in, found without knowing the delimiters of Jinja statements."""
     path = templates / name
     if not path.is_file():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codegen.syntax.constructs import callee, macro_name
 from codegen.syntax.edit import CannotMirror, TextEdit
 from codegen.syntax.matches import alternatives, bare_pattern, names_backend, pattern_of, unbound, without_parentheses
-from codegen.syntax.rename import Spelling, rename
+from codegen.syntax.rename import CUDA, Spelling, rename
 from codegen.syntax.source import Source, text_of
 
 if TYPE_CHECKING:
@@ -54,6 +54,23 @@ def widen(node: Node, source: Source, backend: Spelling) -> list[TextEdit]:
     if not found.edits:
         raise CannotMirror(f"nothing in the condition asks for {backend.prose}")
     return found.edits
+
+
+def feature_question(node: Node, source: Source) -> Node:
+    """The one `cfg!` that asks for CUDA in `node`, or in its condition if it is an `if`.
+
+    Raises `CannotMirror` unless there is exactly one.
+    """
+    found = []
+    waiting = [node.child_by_field_name("condition") or node]
+    while waiting:
+        inner = waiting.pop()
+        if macro_name(inner) == "cfg" and source.mentions(CUDA.lower, inner.start_byte, inner.end_byte):
+            found.append(inner)
+        waiting += inner.children
+    if len(found) != 1:
+        raise CannotMirror(f"{len(found)} `cfg!` ask for CUDA here, and the text can stand behind one only")
+    return found[0]
 
 
 class _Widening:

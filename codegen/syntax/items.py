@@ -11,6 +11,7 @@ from codegen.syntax.edit import (
     TextEdit,
     gated,
     indent_at,
+    indented,
     past_comment,
     stands_in_for_the_feature,
 )
@@ -118,6 +119,23 @@ def _is_metal_of(source: Source, sibling: Node, node: Node) -> bool:
         return rename(text_of(one), CUDA, METAL) == text_of(other)
     own = source.slice(unit_start(sibling), sibling.end_byte).lower()
     return "metal" in own and "cuda" not in own
+
+
+# --- macros ----------------------------------------------------------------------------------------------------
+
+
+def insert_in_macro(source: Source, node: Node, text: str) -> list[TextEdit]:
+    """Insert `text` behind the last item that a `macro_rules!` of one rule expands to."""
+    rules = [child for child in node.named_children if child.type == "macro_rule"]
+    if len(rules) != 1:
+        raise CannotMirror("the macro has more than one rule, and the text can stand in one only")
+    expansion = rules[0].child_by_field_name("right")
+    members = expansion.children[1:-1] if expansion is not None else []
+    if not members:
+        raise CannotMirror("the macro expands to nothing that ROCm could stand beside")
+    last = members[-1]
+    indent = indent_at(source, members[0].start_byte)
+    return [TextEdit(last.end_byte, last.end_byte, f"\n\n{indent}{indented(text, indent)}")]
 
 
 # --- modules ---------------------------------------------------------------------------------------------------

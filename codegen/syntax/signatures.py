@@ -77,6 +77,8 @@ class Trait:
     """What an implementation of a trait has to provide."""
 
     name: str
+    bounds: str
+    """What it extends, `WithDType + num_traits::Bounded`, or empty."""
     types: tuple[AssociatedType, ...]
     methods: tuple[Method, ...]
     location: Location
@@ -156,15 +158,19 @@ def _trait(node: Node, source: bytes, path: str) -> Trait:
     types: list[AssociatedType] = []
     for child in _body(node).named_children:
         if child.type == "associated_type":
-            bounds = child.child_by_field_name("bounds")
-            text = "" if bounds is None else _flat(_text(bounds)).removeprefix(":").strip()
-            types.append(AssociatedType(_field(child, "name"), text, _location(child, source, path)))
+            types.append(AssociatedType(_field(child, "name"), _bounds(child), _location(child, source, path)))
         elif child.type not in _COMMENTS | {"function_signature_item", "function_item", "attribute_item"}:
             raise UnknownSite(
                 Problem(f"trait {name} has an item of a new kind ({child.type})", _location(child, source, path)),
                 remedy="Teach codegen/syntax/signatures.py and the backend templates about it.",
             )
-    return Trait(name, tuple(types), tuple(_methods(node, source, path)), _location(node, source, path))
+    methods = tuple(_methods(node, source, path))
+    return Trait(name, _bounds(node), tuple(types), methods, _location(node, source, path))
+
+
+def _bounds(node: Node) -> str:
+    bounds = node.child_by_field_name("bounds")
+    return "" if bounds is None else _flat(_text(bounds)).removeprefix(":").strip()
 
 
 def _methods(node: Node, source: bytes, path: str) -> Iterator[Method]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.syntax.arms import foreign_arms, mirror_arms, override_arms, stand_in_arms, teach_variant
-from codegen.syntax.conditions import widen
+from codegen.syntax.conditions import feature_question, widen
 from codegen.syntax.edit import (
     CannotMirror,
     Style,
@@ -26,7 +26,7 @@ from codegen.syntax.edit import (
     with_newlines_of,
 )
 from codegen.syntax.imports import extend_imports
-from codegen.syntax.items import insert_item, insert_module, refuse_expression, refuse_value
+from codegen.syntax.items import insert_in_macro, insert_item, insert_module, refuse_expression, refuse_value
 from codegen.syntax.rename import CUDA, METAL, rename
 from codegen.syntax.source import unit_start
 
@@ -41,6 +41,7 @@ __all__ = [
     "Style",
     "TextEdit",
     "apply_edits",
+    "chain_condition",
     "extend_use",
     "foreign_match",
     "insert_item",
@@ -109,6 +110,21 @@ def or_in_condition(source: Source, site: Site, style: Style) -> list[TextEdit]:
     return with_newlines_of(source, widen(scope, source, backend))
 
 
+def chain_condition(source: Source, site: Site, style: Style) -> list[TextEdit]:
+    """`if x.is_cuda() { cuda() }` gets `else if x.is_rocm() { rocm() }` behind its block, before any other branch."""
+    node = site_expression(source, site)
+    condition, consequence = (node.child_by_field_name(name) for name in ("condition", "consequence"))
+    if node.type != "if_expression" or condition is None or consequence is None:
+        raise CannotMirror("only an `if` can have one more branch")
+    refuse_errors(condition)
+    refuse_errors(consequence)
+    if not source.mentions(CUDA.lower, condition.start_byte, condition.end_byte):
+        raise CannotMirror("its condition does not ask for CUDA")
+    end = consequence.end_byte
+    text = mirrored(source.slice(node.start_byte, end), style)
+    return with_newlines_of(source, [TextEdit(end, end, f" else {text}")])
+
+
 def extend_use(source: Source, site: Site, used: str, style: Style) -> list[TextEdit]:
     """Import the renamed names next to CUDA's in a `use` list, those only that `used` (other generated text) needs."""
     declaration = site_node(source, site, "use_declaration")
@@ -122,12 +138,21 @@ def mirrored_text(source: Source, site: Site, style: Style) -> str:
 
 
 def insert_override(source: Source, site: Site, text: str, style: Style) -> list[TextEdit]:
-    """Put a template's text where the mirrored text would stand; the template writes its own `cfg` attributes."""
+    """Put a template's text where the mirrored text would stand; the template writes its own `cfg` attributes.
+
+    In a macro that is the end of what the macro expands to: there is one macro for all backends. A `cfg!` that
+    asks for CUDA goes on with the text, which begins with an operator.
+    """
     text = text.rstrip("\n")
+    if site.kind == "cfg!":
+        asked = feature_question(site_expression(source, site), source)
+        return with_newlines_of(source, [TextEdit(asked.end_byte, asked.end_byte, f" {text}")])
     if site.kind in ("match", "match-str"):
         match = site_node(source, site, "match_expression")
         return with_newlines_of(source, override_arms(source, match, text))
     node = site_node(source, site)
+    if node.type == "macro_definition":
+        return with_newlines_of(source, insert_in_macro(source, node, text))
     refuse_expression(node)
     text = indented(text, indent_at(source, unit_start(node)))
     return with_newlines_of(source, insert_item(source, node, text, replace(style, cfg=False)))

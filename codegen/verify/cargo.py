@@ -11,12 +11,14 @@ import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from codegen.errors import InputOutputError, ToolchainMissing
 from codegen.verify.diagnostics import (
     TEST_FAILED,
+    TEST_OUTPUT,
+    TEST_OUTPUTS_END,
     TEST_RESULT,
     TEST_SKIPPED,
     Diagnostic,
@@ -63,6 +65,8 @@ class CargoRun:
     timed_out: bool = False
     skipped_tests: tuple[str, ...] = ()
     """`name: reason` of each test that could not run and said so."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """What each failed test printed, by its name."""
 
     @property
     def ok(self) -> bool:
@@ -91,7 +95,7 @@ def cargo_environment(target_dir: Path, **extra: str) -> dict[str, str]:
     A cold check of candle-core and candle-nn takes 20-35 s and 370 MB on two cores; all releases share the folder.
     """
     return {
-        "CARGO_TARGET_DIR": str(target_dir),
+        "CARGO_TARGET_DIR": str(target_dir.resolve()),
         "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
         "CARGO_PROFILE_DEV_DEBUG": "0",
         "CARGO_TERM_COLOR": "never",
@@ -212,6 +216,8 @@ class _Transcript:
         self._test_results: list[str] = []
         self._failed_tests: list[str] = []
         self._skipped_tests: list[str] = []
+        self._outputs: dict[str, list[str]] = {}
+        self._output: list[str] | None = None
         self._stderr: list[str] = []
         self._complaint: list[str] = []
 
@@ -248,7 +254,13 @@ class _Transcript:
 
     def _test_line(self, text: str) -> None:
         self._write(text)
-        if TEST_RESULT.search(text):
+        if (output := TEST_OUTPUT.match(text)) is not None:
+            self._output = self._outputs.setdefault(output["name"], [])
+        elif text == TEST_OUTPUTS_END:
+            self._output = None
+        elif self._output is not None:
+            self._output.append(text)
+        elif TEST_RESULT.search(text):
             self._test_results.append(text)
             self._on_message(text)
         elif (failed := TEST_FAILED.match(text)) is not None:
@@ -272,6 +284,7 @@ class _Transcript:
             seconds=seconds,
             log=log,
             timed_out=timed_out,
+            failures={name: "\n".join(lines).strip() for name, lines in self._outputs.items()},
         )
 
 

@@ -17,6 +17,10 @@ TEST_RESULT = re.compile(
 )
 TEST_FAILED = re.compile(r"test (?P<name>\S+)(?: - .*?)? \.\.\. FAILED$")
 
+TEST_OUTPUT = re.compile(r"^---- (?P<name>\S+) stdout ----$")
+"""Begins what a failed test printed; the next such line, or the list of failures, ends it."""
+TEST_OUTPUTS_END = "failures:"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:

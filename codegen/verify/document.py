@@ -129,6 +129,7 @@ def _step(result: StepResult) -> dict[str, Any]:
         "seconds": round(result.seconds, 1),
         "log": str(result.log) if result.log else None,
         "findings": [_finding(finding) for finding in result.findings],
+        "waiting": [{"test": test.name, "phase": test.phase, "rule": test.rule} for test in result.waiting],
     }
 
 

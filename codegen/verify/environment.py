@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, ToolchainMissing
-from codegen.verify.target import KFD, gpu_architectures
+from codegen.verify.target import KFD, emulator_compiler, gpu_architectures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,6 +108,7 @@ def rocm_checks(machine: Machine, tree: Path | None = None) -> tuple[Check, ...]
         _rocblas_kernels(machine, rocm),
         _override(machine),
         _visible_devices(machine),
+        _emulated_device(machine),
         *(_shown(machine, name) for name in SHOWN_VARIABLES),
     )
 
@@ -338,7 +339,7 @@ def _architectures(machine: Machine) -> Check:
     found = gpu_architectures(machine)
     if found:
         return Check("gpu", "GPU architecture", Need.GPU, State.OK, ", ".join(found))
-    remedy = "without an AMD GPU, steps that need one are skipped and say so"
+    remedy = "without an AMD GPU, steps that need one run on the emulated HIP device"
     return Check("gpu", "GPU architecture", Need.GPU, State.MISSING, "no AMD GPU answers", remedy)
 
 
@@ -380,6 +381,14 @@ def _visible_devices(machine: Machine) -> Check:
     hidden = any(value.strip() in ("", "-1") for value in values.values())
     remedy = "this hides every device; unset it" if hidden else ""
     return Check("visible-devices", title, Need.NONE, State.UNUSUAL if hidden else State.OK, found, remedy)
+
+
+def _emulated_device(machine: Machine) -> Check:
+    title, compiler = "emulated HIP device", emulator_compiler(machine)
+    if compiler is None:
+        remedy = "install g++: without an AMD GPU, `verify` runs the tests that need a device on the emulated one"
+        return Check("emulator", title, Need.NONE, State.MISSING, "no C++ compiler", remedy)
+    return Check("emulator", title, Need.NONE, State.OK, f"built when needed, compiles kernels with {compiler}")
 
 
 def _shown(machine: Machine, name: str) -> Check:

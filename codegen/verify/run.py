@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from codegen.verify.cuda_oracle import stub_overlay
 from codegen.verify.provenance import TracedDiagnostic, trace, trace_all
 from codegen.verify.scratch import ScratchTree, member_crates
 from codegen.verify.steps import Judge, Step
+from codegen.verify.waiting import WaitingTest, judge_waiting, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -49,6 +50,8 @@ class StepResult:
     findings: tuple[TracedDiagnostic, ...] = ()
     """The errors, new warnings or lints that made it fail, each traced to its rule."""
     log: Path | None = None
+    waiting: tuple[WaitingTest, ...] = ()
+    """Tests that failed because a phase is missing, as the specs say they have to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,10 @@ class Bench:
     logs: Path
     device: Device
     which: Callable[[str], str | None]
+    device_variables: Mapping[str, str] = field(default_factory=dict)
+    """For the steps that need the device."""
+    waiting: tuple[WaitingTest, ...] = ()
+    """Tests that cannot pass, because a phase is missing."""
     cargo: Callable[..., CargoRun] = run_cargo
     timeout: float | None = STEP_TIMEOUT
     on_message: Callable[[str], None] = lambda _line: None
@@ -74,21 +81,34 @@ class Bench:
             step.arguments(baseline=baseline),
             log=self.logs / f"{step.id}{'-unpatched' if baseline else ''}.log",
             environment=cargo_environment(
-                self.scratch.target_dir, PYO3_NO_PYTHON="1", **(CUDA_ENVIRONMENT if step.cuda_stub else {})
+                self.scratch.target_dir,
+                PYO3_NO_PYTHON="1",
+                **(CUDA_ENVIRONMENT if step.cuda_stub else {}),
+                **(self.device_variables if step.device else {}),
             ),
             on_message=self.on_message,
             timeout=self.timeout,
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A step whose command was run on the patched tree, or could not be."""
+
+    step: Step
+    run: CargoRun | None
+    obstacle: str = ""
+    """Why it was not run."""
+
+
+Command = tuple[bool, tuple[str, ...]]
+"""Whether candle-kernels is stubbed, and cargo's arguments."""
+
+
 def run_step(step: Step, subject: Subject, bench: Bench) -> StepResult:
     """Carry out one step, or say why it cannot be."""
-    obstacle = _obstacle(step, subject, bench)
-    if obstacle is not None:
-        return StepResult(step, Verdict.SKIPPED, f"{Verdict.SKIPPED}: {obstacle}")
-    run = bench.build(subject, step)
-    result = _judge(step, subject, bench, run)
-    return replace(result, seconds=run.seconds, log=run.log, ran_on=bench.device.label if step.device else None)
+    attempt = _attempt(step, subject, bench)
+    return _result(attempt, subject, bench, _baselines([attempt], subject, bench))
 
 
 def run_steps(
@@ -98,13 +118,18 @@ def run_steps(
     *,
     on_start: Callable[[Step], None] = lambda _step: None,
 ) -> tuple[StepResult, ...]:
-    """Carry out the steps in order; a failed one does not stop the others."""
-    results = []
+    """Carry out the steps in order; a failed one does not stop the others.
+
+    The unpatched tree is built for comparison after all of them, each command once: changing the scratch tree back and
+    forth would make cargo compile every crate of the workspace anew each time.
+    """
+    attempts = []
     with bench.scratch.exclusive(bench.on_message):
         for step in steps:
             on_start(step)
-            results.append(run_step(step, subject, bench))
-    return tuple(results)
+            attempts.append(_attempt(step, subject, bench))
+        baselines = _baselines(attempts, subject, bench)
+    return tuple(_result(attempt, subject, bench, baselines) for attempt in attempts)
 
 
 def refuse_failures(results: Iterable[StepResult], logs: Path) -> None:
@@ -131,15 +156,59 @@ def _obstacle(step: Step, subject: Subject, bench: Bench) -> str | None:
     return f"{', '.join(missing)} not found on PATH" if missing else None
 
 
-def _judge(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepResult:
+def _attempt(step: Step, subject: Subject, bench: Bench) -> Attempt:
+    obstacle = _obstacle(step, subject, bench)
+    return Attempt(step, None, obstacle) if obstacle is not None else Attempt(step, bench.build(subject, step))
+
+
+def _baselines(attempts: Iterable[Attempt], subject: Subject, bench: Bench) -> dict[Command, CargoRun]:
+    """What the unpatched tree says to the commands whose answers must be compared with it."""
+    wanted = {_baseline(each.step): each.step for each in attempts if _needs_baseline(each, subject)}
+    return {command: bench.build(subject, step, baseline=True) for command, step in wanted.items()}
+
+
+def _baseline(step: Step) -> Command:
+    return step.cuda_stub, step.arguments(baseline=True)
+
+
+def _needs_baseline(attempt: Attempt, subject: Subject) -> bool:
+    run = attempt.run
+    if run is None or run.timed_out or attempt.step.judge not in (Judge.BUILDS, Judge.LINT):
+        return False
+    if not run.ok:
+        return not any(trace(error, subject.regions).in_generated_text for error in run.errors)
+    return bool(_compared(attempt.step, run))
+
+
+def _compared(step: Step, run: CargoRun) -> tuple[Diagnostic, ...]:
+    """The warnings that the unpatched tree must have too; clippy's own count in generated lines only."""
+    return tuple(one for one in run.warnings if step.judge is not Judge.LINT or not _is_lint(one))
+
+
+def _is_lint(warning: Diagnostic) -> bool:
+    return (warning.code or "").startswith("clippy::")
+
+
+def _result(attempt: Attempt, subject: Subject, bench: Bench, baselines: Mapping[Command, CargoRun]) -> StepResult:
+    step, run = attempt.step, attempt.run
+    if run is None:
+        return StepResult(step, Verdict.SKIPPED, f"{Verdict.SKIPPED}: {attempt.obstacle}")
+    result = _judge(step, subject, bench, run, baselines.get(_baseline(step)))
+    return replace(result, seconds=run.seconds, log=run.log, ran_on=bench.device.label if step.device else None)
+
+
+def _judge(step: Step, subject: Subject, bench: Bench, run: CargoRun, baseline: CargoRun | None) -> StepResult:
     if run.timed_out:
         return StepResult(step, Verdict.FAILED, f"ended after {bench.timeout:.0f} s")
+    waiting = tuple(test for test in bench.waiting if test.crate in step.crates) if step.phased else ()
+    if waiting and not run.errors and run.test_results:
+        return _judge_with_waiting(step, waiting, run)
     if not run.ok:
-        return _failure(step, subject, bench, run)
+        return _failure(step, subject, run, baseline)
     if step.judge is Judge.BUILDS:
-        return _judge_warnings(step, subject, bench, run)
+        return _judge_warnings(step, subject, run, baseline)
     if step.judge is Judge.LINT:
-        return _judge_lints(step, subject, run)
+        return _judge_lints(step, subject, run, baseline)
     if step.judge is Judge.TESTS:
         if run.tally.passed + run.tally.failed == 0:
             return StepResult(step, Verdict.FAILED, "no test ran")
@@ -147,7 +216,22 @@ def _judge(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepRes
     return StepResult(step, Verdict.PASSED, "exit code 0")
 
 
-def _failure(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepResult:
+def _judge_with_waiting(step: Step, waiting: tuple[WaitingTest, ...], run: CargoRun) -> StepResult:
+    """All that waits has to fail for want of its phase, and nothing else may."""
+    judged = judge_waiting(waiting, run.failures)
+    expected = {test.name for test in waiting}
+    complaints = [*(name for name in run.failed_tests if name not in expected), *judged.complaints]
+    tally = replace(run.tally, failed=run.tally.failed - len(judged.waiting))
+    detail = ", ".join(filter(None, [str(tally), summary(judged.waiting)]))
+    if tally.failed or complaints:
+        shown = ", ".join(complaints[:5]) + (", ..." if len(complaints) > 5 else "")
+        return StepResult(step, Verdict.FAILED, f"{detail}: {shown}", waiting=judged.waiting)
+    if tally.passed == 0:
+        return StepResult(step, Verdict.FAILED, "no test ran", waiting=judged.waiting)
+    return StepResult(step, Verdict.PASSED, detail, waiting=judged.waiting)
+
+
+def _failure(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | None) -> StepResult:
     findings = trace_all(run.errors, subject.regions)
     if run.errors:
         detail = _counted(len(run.errors), "error")
@@ -156,7 +240,7 @@ def _failure(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepR
     else:
         detail = "\n".join(run.complaint.splitlines()[:COMPLAINT_LINES]) or f"cargo ended with {run.returncode}"
     ours = any(finding.in_generated_text for finding in findings)
-    unpatched_fails = step.judge is Judge.BUILDS and not ours and not bench.build(subject, step, baseline=True).ok
+    unpatched_fails = not ours and baseline is not None and not baseline.ok
     return StepResult(
         step,
         Verdict.FAILED,
@@ -165,28 +249,30 @@ def _failure(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepR
     )
 
 
-def _judge_warnings(step: Step, subject: Subject, bench: Bench, run: CargoRun) -> StepResult:
+def _judge_warnings(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | None) -> StepResult:
     """A warning is new when the unpatched tree has none of the same code and message in the same file."""
-    if not run.warnings:
+    compared = _compared(step, run)
+    if not compared:
         return StepResult(step, Verdict.PASSED, "no warnings")
-    baseline = bench.build(subject, step, baseline=True)
-    if not baseline.ok:
+    if baseline is None or not baseline.ok:
         return StepResult(step, Verdict.FAILED, "the unpatched tree does not build, so its warnings are unknown")
     known = {warning_key(one) for one in baseline.warnings}
-    new = [one for one in run.warnings if warning_key(one) not in known]
+    new = [one for one in compared if warning_key(one) not in known]
     if new:
         detail = f"{_counted(len(new), 'warning')} that the unpatched tree does not have"
         return StepResult(step, Verdict.FAILED, detail, findings=trace_all(new, subject.regions))
-    return StepResult(step, Verdict.PASSED, f"{_counted(len(run.warnings), 'warning')}, all Candle's own")
+    return StepResult(step, Verdict.PASSED, f"{_counted(len(compared), 'warning')}, all Candle's own")
 
 
-def _judge_lints(step: Step, subject: Subject, run: CargoRun) -> StepResult:
+def _judge_lints(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | None) -> StepResult:
     ours = tuple(traced for one in run.warnings if (traced := trace(one, subject.regions)).in_generated_text)
     if ours:
         return StepResult(step, Verdict.FAILED, f"{_counted(len(ours), 'lint')} in generated lines", findings=ours)
+    rustc = _judge_warnings(step, subject, run, baseline)
     others = len(run.warnings)
-    detail = f"generated lines clean; {_counted(others, 'lint')} in Candle's own" if others else "clean"
-    return StepResult(step, Verdict.PASSED, detail)
+    if rustc.verdict is Verdict.FAILED or not others:
+        return replace(rustc, detail=rustc.detail if others else "clean")
+    return StepResult(step, Verdict.PASSED, f"generated lines clean; {_counted(others, 'lint')} in Candle's own")
 
 
 def warning_key(diagnostic: Diagnostic) -> tuple[str | None, str, str]:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
+from codegen.spec.kinds import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 FEATURE = "rocm"
-CAP_LINTS = ("--", "--cap-lints", "warn")
-"""clippy denies some lints that old releases break; lints in generated lines are found among the warnings."""
+LINTS = ("--", "--cap-lints", "warn", "--warn", "clippy::undocumented_unsafe_blocks")
+"""clippy denies some lints that old releases break; lints in generated lines are found among the warnings.
+
+Each unsafe block that we generate has a SAFETY line, so the lint that wants one is added.
+"""
+PROVIDERS = ("rocm-miopen", "rocm-rocrand")
+"""Features of specs/providers.yaml. Each has a file of tests of its name."""
+NO_ROCM_TESTS = ("--skip", "::rocm")
+"""Deselects what `test_device!` makes for ROCm; `rocm-tests` runs it."""
 LIBRARIES = ("candle-core", "candle-nn", "candle-transformers")
 
 
@@ -32,7 +40,7 @@ class Judge(StrEnum):
     BUILDS = "builds"
     """cargo succeeds, and no warning is new compared with the unpatched tree."""
     LINT = "lint"
-    """cargo succeeds, and no lint points into generated lines (Candle's own lints are not ours to judge)."""
+    """As `builds`, and no lint points into generated lines (Candle's own lints are not ours to judge)."""
     TESTS = "tests"
     """cargo succeeds, at least one test ran, and none failed."""
     RUNS = "runs"
@@ -58,18 +66,25 @@ class Step:
     """On a tree whose candle-kernels build script is stubbed, so that no nvcc is needed."""
     device: bool = False
     """Needs a HIP device to run on."""
+    filters: tuple[str, ...] = ()
+    """Given to libtest, behind `--`."""
     programs: tuple[str, ...] = ()
     """Programs it needs besides cargo."""
+    phased: bool = False
+    """Runs Candle's tests on ROCm, some of which wait for a later phase."""
     slow: bool = False
     """Left out by `--quick`."""
+    runtime: Runtime | None = None
+    """Only with this runtime; with both when absent."""
 
     def arguments(self, *, baseline: bool = False) -> tuple[str, ...]:
         """The cargo command line; `baseline` for the unpatched tree."""
         features = self.baseline_features if baseline else self.features
         packages = tuple(word for crate in self.crates for word in ("-p", crate))
         selected = ("--features", ",".join(features)) if features else ()
-        capped = CAP_LINTS if self.judge is Judge.LINT else ()
-        return (self.subcommand, *packages, *self.options, *selected, *capped)
+        lints = LINTS if self.judge is Judge.LINT else ()
+        filters = ("--", *self.filters) if self.filters else ()
+        return (self.subcommand, *packages, *self.options, *selected, *lints, *filters)
 
 
 STEPS: tuple[Step, ...] = (
@@ -89,6 +104,16 @@ STEPS: tuple[Step, ...] = (
     Step("clippy-off", "clippy on generated lines, rocm off", "clippy", LIBRARIES, Judge.LINT, phase=1),
     Step(
         "clippy-on", "clippy on generated lines, rocm on", "clippy", LIBRARIES, Judge.LINT, phase=1, features=(FEATURE,)
+    ),
+    Step(
+        "doc-on",
+        "cargo doc of candle-core, rocm on",
+        "doc",
+        ("candle-core",),
+        Judge.BUILDS,
+        phase=3,
+        features=(FEATURE,),
+        options=("--no-deps",),
     ),
     Step(
         "all-targets-on",
@@ -142,6 +167,7 @@ STEPS: tuple[Step, ...] = (
         phase=1,
         features=(FEATURE,),
         options=("--tests", "--no-fail-fast"),
+        filters=NO_ROCM_TESTS,
         slow=True,
     ),
     Step(
@@ -155,6 +181,19 @@ STEPS: tuple[Step, ...] = (
         options=("--example", "rocm_smoke"),
         device=True,
         programs=("hipcc",),
+        runtime=Runtime.ROCM_RS,
+    ),
+    Step(
+        "smoke-tensors",
+        "smoke program of the dynamic runtime on the device",
+        "run",
+        ("candle-core",),
+        Judge.RUNS,
+        phase=3,
+        features=(FEATURE,),
+        options=("--example", "rocm_smoke"),
+        device=True,
+        runtime=Runtime.DYNAMIC,
     ),
     Step(
         "rocm-basic",
@@ -167,15 +206,78 @@ STEPS: tuple[Step, ...] = (
         options=("--test", "rocm_basic"),
         device=True,
     ),
+    Step(
+        "rocm-tests",
+        "all tests of candle-core, on the device and on the CPU",
+        "test",
+        ("candle-core",),
+        Judge.TESTS,
+        phase=3,
+        features=(FEATURE,),
+        options=("--tests", "--no-fail-fast"),
+        device=True,
+        phased=True,
+        slow=True,
+    ),
+    Step(
+        "clippy-providers-on",
+        "clippy on generated lines of candle-core, rocm and optional providers on",
+        "clippy",
+        ("candle-core",),
+        Judge.LINT,
+        phase=3,
+        features=(FEATURE, *PROVIDERS),
+        options=("--tests",),
+        slow=True,
+    ),
+    Step(
+        "rocm-providers-tests",
+        "tests of optional providers on the device",
+        "test",
+        ("candle-core",),
+        Judge.TESTS,
+        phase=3,
+        features=(FEATURE, *PROVIDERS),
+        options=tuple(word for name in PROVIDERS for word in ("--test", name.replace("-", "_"))),
+        device=True,
+        slow=True,
+    ),
+    Step(
+        "rocm-nn-tests",
+        "all tests of candle-nn, on the device and on the CPU",
+        "test",
+        ("candle-nn",),
+        Judge.TESTS,
+        phase=5,
+        features=(FEATURE,),
+        options=("--tests", "--no-fail-fast"),
+        device=True,
+        phased=True,
+        slow=True,
+    ),
 )
 
 
-def choose_steps(phase: int, *, quick: bool = False, only: Collection[str] = ()) -> tuple[Step, ...]:
+def choose_steps(
+    phase: int,
+    *,
+    runtime: Runtime = Runtime.ROCM_RS,
+    quick: bool = False,
+    only: Collection[str] = (),
+    packages: Collection[str] = (),
+) -> tuple[Step, ...]:
     """The steps that apply when all phases up to `phase` are in the tree, in order.
 
-    Raises UsageError when `only` names a step that does not exist or belongs to a later phase.
+    With `packages`, each step for these crates only, and no step that is about others.
+
+    Raises UsageError when `only` names a step that does not exist or belongs to a later phase, or `packages` a crate
+    that no step is about.
     """
-    applicable = tuple(step for step in STEPS if step.phase <= phase)
+    applicable = tuple(step for step in STEPS if step.phase <= phase and step.runtime in (None, runtime))
+    if packages:
+        _refuse_unknown_packages(applicable, packages)
+        narrowed = (replace(step, crates=tuple(c for c in step.crates if c in packages)) for step in applicable)
+        applicable = tuple(step for step in narrowed if step.crates)
     unknown = [name for name in only if name not in {step.id for step in applicable}]
     if unknown:
         names = ", ".join(step.id for step in applicable)
@@ -183,3 +285,10 @@ def choose_steps(phase: int, *, quick: bool = False, only: Collection[str] = ())
     if only:
         return tuple(step for step in applicable if step.id in only)
     return tuple(step for step in applicable if not (quick and step.slow))
+
+
+def _refuse_unknown_packages(steps: Collection[Step], packages: Collection[str]) -> None:
+    known = {crate for step in steps for crate in step.crates}
+    unknown = [name for name in packages if name not in known]
+    if unknown:
+        raise UsageError(f"no step is about `{unknown[0]}`", remedy=f"choose among {', '.join(sorted(known))}")

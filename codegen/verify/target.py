@@ -11,8 +11,10 @@ from codegen.verify.steps import Target
 if TYPE_CHECKING:
     from codegen.verify.machine import Machine
 
-NO_DEVICE = "no AMD GPU and no emulated HIP device in this version"
-NO_EMULATOR = "no emulated HIP device in this version"
+EMULATOR = "emulator"
+COMPILERS = ("g++", "c++")
+"""The emulated device compiles kernels with one of them, or with what `$CXX` names."""
+NO_DEVICE = "no AMD GPU, and no C++ compiler for the emulated HIP device"
 NO_HIP_ON_NVIDIA = "no HIP on NVIDIA in this version"
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
 KFD = "/dev/kfd"
@@ -27,18 +29,21 @@ class Device:
     absence: str | None = None
     """Why steps that need a device are skipped; None when there is one."""
 
+    @property
+    def emulated(self) -> bool:
+        """Whether it is the emulated device, whose libraries have to be built first."""
+        return self.label == EMULATOR
+
 
 def choose_device(target: Target, machine: Machine) -> Device:
-    """The device for `--target`.
+    """The device for `--target`; `auto` takes an AMD GPU that answers, else the emulated device.
 
-    Raises ToolchainMissing when an AMD GPU was asked for by name and none answers: a run that was meant to be on a GPU
-    must not pass by skipping.
+    Raises ToolchainMissing when the device that was asked for by name cannot be had: such a run must not pass by
+    skipping.
     """
-    if target is Target.EMULATOR:
-        return Device(None, NO_EMULATOR)
     if target is Target.NVIDIA:
         return Device(None, NO_HIP_ON_NVIDIA)
-    if amd_gpu_present(machine):
+    if target is not Target.EMULATOR and amd_gpu_present(machine):
         architectures = gpu_architectures(machine)
         return Device(f"ROCm ({', '.join(architectures)})" if architectures else "ROCm")
     if target is Target.AMD:
@@ -47,7 +52,20 @@ def choose_device(target: Target, machine: Machine) -> Device:
             remedy="see `candle-rocm doctor`; load the amdgpu driver and join the groups render and video, "
             "or use --target auto",
         )
+    if emulator_compiler(machine) is not None:
+        return Device(EMULATOR)
+    if target is Target.EMULATOR:
+        raise ToolchainMissing(
+            "the emulated HIP device needs a C++ compiler, and --target emulator was asked for",
+            remedy="install g++, or name a compiler in CXX",
+        )
     return Device(None, NO_DEVICE)
+
+
+def emulator_compiler(machine: Machine) -> str | None:
+    """The C++ compiler that the emulated device would use, None if there is none."""
+    named = machine.variables.get("CANDLE_ROCM_EMULATOR_CXX") or machine.variables.get("CXX")
+    return next((name for name in ((named,) if named else COMPILERS) if machine.which(name)), None)
 
 
 def amd_gpu_present(machine: Machine) -> bool:

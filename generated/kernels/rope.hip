@@ -51,9 +51,15 @@ CANDLE_DEVICE void rotate_halves(T *y, const T *x, const T *cos, const T *sin, u
   store_pack<LANES>(y + half, second);
 }
 
-// A pack of pairs that are neighbours.
+// A pack of pairs that are neighbours. A single pair may begin at any element, so it is no access of its own.
 template <u32 LANES, class T>
 CANDLE_DEVICE void rotate_neighbours(T *y, const T *x, const T *cos, const T *sin) {
+  if constexpr (LANES == 1) {
+    const Pair<T> pair = rotate(x[0], x[1], *cos, *sin);
+    y[0] = pair.first;
+    y[1] = pair.second;
+    return;
+  }
   Pack<T, 2 * LANES> pairs = load_pack<2 * LANES>(x);
   const Pack<T, LANES> c = load_pack<LANES>(cos), s = load_pack<LANES>(sin);
 #pragma unroll

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from emulator.machine import Emulator
 
 DEFAULT, XORWOW, PHILOX, SOBOL32 = 400, 401, 404, 501
-NOT_CREATED, TYPE_ERROR, OUT_OF_RANGE, LAUNCH_FAILURE = 101, 103, 104, 107
+NOT_CREATED, TYPE_ERROR, OUT_OF_RANGE, LENGTH_NOT_MULTIPLE, LAUNCH_FAILURE = 101, 103, 104, 105, 107
 UNIFORM = {"uniform": np.float32, "uniform_double": np.float64, "uniform_half": np.float16}
 NORMAL = {"normal": np.float32, "normal_double": np.float64, "normal_half": np.float16}
 COUNT = 20_000
@@ -79,6 +79,14 @@ def test_normal_numbers_have_mean_and_deviation(generator: Generator, function: 
     assert abs(drawn.std() - 2) < 5 * 2 / np.sqrt(2 * COUNT)
     within = np.abs(drawn - 3) < 2
     assert abs(within.mean() - 0.6827) < 5 * np.sqrt(0.6827 * 0.3173 / COUNT)
+
+
+@pytest.mark.parametrize("function", NORMAL)
+def test_normal_numbers_are_made_in_pairs(generator: Generator, function: str) -> None:
+    dtype = NORMAL[function]
+    buffer = generator.library.device.allocate(64)
+    arguments = (generator.handle, address(buffer), c_size_t(7), argument(dtype, 0), argument(dtype, 1))
+    assert generator.library.status(f"rocrand_generate_{function}", *arguments) == LENGTH_NOT_MULTIPLE
 
 
 @pytest.mark.parametrize(("function", "dtype"), [("", np.uint32), ("long_long", np.uint64)])

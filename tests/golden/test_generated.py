@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,29 +10,46 @@ import pytest
 from codegen.paths import repository_root
 from codegen.render.backend import OPS_PHASE, Header
 from codegen.render.environment import render, undeclared
-from codegen.render.hip_api import HipCalls
+from codegen.render.hip_api import HipCalls, bound_libraries, used_names
 from codegen.spec.hip_api import HIP_API, parse_hip_api
+from codegen.spec.kinds import Runtime
 from codegen.spec.loader import load_specs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OF_A_TREE = frozenset({"device", "storage"})
-"""Variables that hold signatures of the Candle tree at hand."""
+OF_A_TREE = frozenset({"device", "dtypes", "storage", "storage_only_dtypes", "unused_index"})
+"""Variables that hold signatures and element types of the Candle tree at hand."""
+
+OF_A_RUNTIME = frozenset({"libraries", "runtime"})
+"""Variables that differ between the runtimes."""
 
 
 def independent_files() -> dict[str, str]:
-    """Path below generated/ and text of every new file whose template needs nothing of a Candle tree."""
+    """Path below generated/ and text of every new file whose template needs nothing of a Candle tree.
+
+    The folders of another runtime than the default hold what is different with it.
+    """
     specs, root = load_specs(), repository_root()
-    hip = HipCalls.of(parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API).api)
-    made = {}
-    for phase in specs.phases:
-        for file in phase.files:
-            if file.template is None or undeclared(file.template) & OF_A_TREE:
+    api = parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API).api
+    made: dict[str, str] = {}
+    for phase, runtime in product(specs.phases, Runtime):
+        folder = f"phase-{phase.phase}" if runtime is Runtime.ROCM_RS else f"phase-{phase.phase}-{runtime}"
+        # What has declarations comes last: it holds the names that the others use.
+        for file in sorted(phase.files, key=lambda file: bool(file.declares)):
+            if file.template is None or not file.is_for(runtime) or undeclared(file.template) & OF_A_TREE:
+                continue
+            if runtime is not Runtime.ROCM_RS and not undeclared(file.template) & OF_A_RUNTIME and not file.runtime:
                 continue
             header = Header(phase.phase, file.template, specs.where(file.id).rsplit(":", 1)[0])
-            text = render(file.template, {"header": header, "hip": hip, "ops_phase": OPS_PHASE})
-            made[f"phase-{phase.phase}/{file.path}"] = text
+            context = {
+                "header": header,
+                "hip": HipCalls.of(api),
+                "libraries": bound_libraries(api, file.declares, used_names(made.values()), runtime),
+                "ops_phase": OPS_PHASE,
+                "runtime": runtime,
+            }
+            made[f"{folder}/{file.path}"] = render(file.template, context)
     return made
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from codegen.device.hip import Launch
 
 os.environ.setdefault("CANDLE_ROCM_EMULATOR_DEVICES", "gfx1100,gfx90a")  # waves of 32 and of 64 lanes
+os.environ.setdefault("CANDLE_ROCM_EMULATOR_MEMORY", "128G")  # addresses for huge tensors; memory only where touched
 
 
 @cache
@@ -76,6 +77,16 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
     kernels = _kernels(request.param, request.config.getoption("--kernel-sources"))
     yield kernels
     kernels.device.synchronize()
+
+
+@pytest.fixture
+def sparse(kernels: Kernels) -> Iterator[Kernels]:
+    """The kernels on a device that can run some blocks of a grid, in memory that is not there; all of it is freed."""
+    if kernels.device.target != "emulator":
+        pytest.skip("runs some blocks of a grid, in memory that is not there: only the emulated device can")
+    yield kernels
+    kernels.device.libraries.hip.candle_rocm_emulator_reset()
+    kernels.device.call("hipDeviceReset")
 
 
 @pytest.fixture

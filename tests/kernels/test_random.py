@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from codegen.device.ops.random import rand_normal, rand_uniform
-from codegen.device.tensor import numpy_type
+from codegen.device.ops.random import rand_normal, rand_uniform, rand_uniform_from
+from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import GROUPS, dtype
 
 if TYPE_CHECKING:
@@ -125,6 +125,26 @@ def test_upper_bound_is_never_returned(kernels: Kernels, name: str) -> None:
     assert numbers.min() >= 0
 
 
+@pytest.mark.parametrize("count", [1, 3, 16, 67, 4099])
+@pytest.mark.parametrize("name", FLOATS)
+def test_uniform_from_the_numbers_of_rocrand(kernels: Kernels, name: str, count: int) -> None:
+    """In (0, 1] they come, and [low, up) they fill: one becomes the lower bound, and nothing the upper one."""
+    wide = np.float64 if name == "f64" else np.float32
+    given: Array = (1 - np.random.default_rng(count).random(count, wide)).astype(wide)
+    given[::5], given[1::5] = 1, np.nextafter(wide(1), wide(0))
+    units = Tensor.from_numpy(kernels.device, given)
+
+    got = rand_uniform_from(kernels, units, dtype(name), -3, 5).numpy()
+
+    exact = np.where(given < 1, given, 0).astype(np.longdouble) * 8 - 3
+    last = np.nextafter(np.array(5, got.dtype), np.array(0, got.dtype))
+    expected = exact.astype(wide).astype(got.dtype)
+    expected = np.where(expected.astype(np.float64) >= 5, last, expected)
+    np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
+    assert (got[::5].astype(np.float64) == -3).all()
+    assert got.astype(np.float64).max(initial=-3) < 5
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_numbers_depend_on_seed_offset_and_place_alone(kernels: Kernels, name: str) -> None:
     def made(count: int, **where: int) -> bytes:
@@ -183,3 +203,5 @@ def test_bounds_without_a_number_between_are_refused(kernels: Kernels, name: str
 def test_a_grid_smaller_than_the_tensor(kernels: Kernels) -> None:
     got = rand_uniform(kernels, (5001,), dtype("f32"), 0, 1, seed=9).numpy()
     np.testing.assert_array_equal(got, units(words_of(5001, 4, 9, 0, 0), "f32")[:5001])
+    scaled = rand_uniform_from(kernels, Tensor.from_numpy(kernels.device, got), dtype("f32"), 0, 2)
+    np.testing.assert_array_equal(scaled.numpy(), got * 2)

@@ -57,10 +57,11 @@ def test_rope(kernels: Kernels, element: Any, shape: tuple[int, int, int, int]) 
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_misaligned_rows(kernels: Kernels, interleaved: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    """A tensor that does not start at a multiple of 16 bytes."""
-    memory = np.random.default_rng(1).standard_normal(1 + 3 * 16).astype(np.float32)
-    angles = np.random.default_rng(2).standard_normal((3, 8)).astype(np.float32)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_misaligned_rows(kernels: Kernels, kind: type, interleaved: bool) -> None:  # noqa: FBT001 - a parameter
+    """A tensor that starts at a multiple of its element's size only: a pair of f64 is no access of 16 bytes there."""
+    memory: Array = np.random.default_rng(1).standard_normal(1 + 3 * 16).astype(kind)
+    angles: Array = np.random.default_rng(2).standard_normal((3, 8)).astype(kind)
     cos, sin = np.cos(angles), np.sin(angles)
     tensor = Tensor.from_numpy(kernels.device, memory).narrow(0, 1, 48)
     x = tensor.reshaped(1, 1, 3, 16)

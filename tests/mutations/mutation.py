@@ -31,6 +31,8 @@ class Mutation(Model):
     """The rendered file, if it is a header: `candle_rocm/wave.h`."""
     kernels: Annotated[tuple[str, ...], Field(min_length=1)]
     """Symbols, or globs over them, that the tests launch: only they are compiled."""
+    module: str | None = None
+    """The test module, if it is not the family's: `huge_tensors`."""
     tests: str
     """The tests that must fail, as an expression for pytest's -k."""
 

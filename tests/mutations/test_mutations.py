@@ -6,16 +6,19 @@ MUTATIONS=2 in the environment plants the first two of each family only.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import re
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from codegen.kernels.loader import LoadedFamily, load_families
-from codegen.paths import repository_root
+from mutations.kernel_tests import KernelTests, Request, started
 from mutations.mutation import Mutation, plant, read_mutations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LIMIT = int(os.environ.get("MUTATIONS") or 1000)
 CASES = [
@@ -33,11 +36,10 @@ def families() -> dict[str, LoadedFamily]:
     return {loaded.name: loaded for loaded in load_families()}
 
 
-def run_tests(folder: Path, expression: str, family: str) -> subprocess.CompletedProcess[str]:
-    """The kernel tests of a family that `expression` names, with the sources in `folder`, in a process of their own."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--kernel-sources", str(folder)]
-    command += ["-k", expression, f"tests/kernels/test_{family}.py"]
-    return subprocess.run(command, cwd=repository_root(), capture_output=True, text=True, check=False, timeout=600)
+@pytest.fixture(scope="session")
+def kernel_tests() -> Iterator[KernelTests]:
+    with started() as running:
+        yield running
 
 
 def test_every_family_has_mutations() -> None:
@@ -46,15 +48,16 @@ def test_every_family_has_mutations() -> None:
 
 
 @pytest.mark.parametrize(("family", "mutation"), CASES)
-def test_mutation_is_caught(family: str, mutation: Mutation, tmp_path: Path) -> None:
+def test_mutation_is_caught(family: str, mutation: Mutation, kernel_tests: KernelTests, tmp_path: Path) -> None:
     for source in plant(mutation, families()[family]).all:
         path = tmp_path / source.path
         path.parent.mkdir(exist_ok=True)
         path.write_text(source.text, encoding="utf-8")
 
-    done = run_tests(tmp_path, mutation.tests, family)
+    done = kernel_tests.run(Request(mutation.module or family, mutation.tests, str(tmp_path)))
 
-    assert done.returncode == TESTS_FAILED, f"not caught:\n{done.stdout[-3000:]}{done.stderr[-1000:]}"
-    assert "hiprtcCompileProgram" not in done.stdout, f"does not compile:\n{done.stdout[-3000:]}"
-    assert "SpecInvalid" not in done.stdout, f"a spec is broken:\n{done.stdout[-3000:]}"
-    assert "hipModuleGetFunction" not in done.stdout, f"the tests need other kernels:\n{done.stdout[-3000:]}"
+    assert done.status == TESTS_FAILED, f"not caught:\n{done.output[-3000:]}"
+    assert re.search(r"^\d+ failed", done.output, re.MULTILINE), f"no test failed:\n{done.output[-3000:]}"
+    assert "hiprtcCompileProgram" not in done.output, f"does not compile:\n{done.output[-3000:]}"
+    assert "SpecInvalid" not in done.output, f"a spec is broken:\n{done.output[-3000:]}"
+    assert "hipModuleGetFunction" not in done.output, f"the tests need other kernels:\n{done.output[-3000:]}"

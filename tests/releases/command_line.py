@@ -7,7 +7,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PROGRAM = Path(sys.executable).with_name("candle-rocm")
 
@@ -31,3 +34,23 @@ def candle_rocm(*arguments: str | Path) -> Result:
     """Run the command line as a user would."""
     done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def verified(release: str, steps: Sequence[str], work: Path, *options: str) -> dict[str, dict[str, Any]]:
+    """The steps of `verify` by their names, each of which has to pass."""
+    only = [word for step in steps for word in ("--only", step)]
+
+    result = candle_rocm("verify", release, *options, "--work", work, "--json", *only)
+
+    assert result.stdout, result.stderr
+    done = {step["id"]: step for step in result.document["steps"]}
+    for name, step in done.items():
+        where = f" on {step['ran_on']}" if step["ran_on"] else ""
+        print(f"{release} {' '.join(options)} {name}{where}: {step['verdict']}, {step['seconds']} s, {step['detail']}")
+    assert {name: step["verdict"] for name, step in done.items()} == dict.fromkeys(steps, "passed"), result.stdout
+    return done
+
+
+def passed_tests(step: dict[str, Any]) -> int:
+    """How many tests of a step passed: its detail begins with `361 passed`."""
+    return int(step["detail"].split(" ", 1)[0])

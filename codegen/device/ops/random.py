@@ -36,15 +36,20 @@ def rand_uniform(
     first element is made. Raises ValueError if no number of the type lies between the bounds, or their distance
     overflows.
     """
-    lowest, upper = _rounded(low, element), _rounded(up, element)
-    wide = np.float64 if element.wide == "f64" else np.float32
-    with np.errstate(over="ignore"):
-        extent = wide(upper) - wide(lowest)
-    if not lowest < upper or not np.isfinite(extent):
-        raise ValueError(f"there is no uniform distribution of {element} in [{low}, {up})")
-    last = np.nextafter(upper, lowest)
-    numbers = [float(lowest), float(extent), float(last)]
-    return _filled(kernels, "rand_uniform", shape, element, numbers, seed, offset, first)
+    return _filled(kernels, "rand_uniform", shape, element, _range(low, up, element), seed, offset, first)
+
+
+def rand_uniform_from(kernels: Kernels, units: Tensor, element: DType, low: float, up: float) -> Tensor:
+    """Numbers in [low, up) from contiguous `units` in (0, 1], as rocRAND makes them: f64 for f64, f32 for all else.
+
+    They stay where they are if they have the element type already. Raises ValueError as `rand_uniform`.
+    """
+    y = units if units.dtype.name == element.name else Tensor.empty(kernels.device, units.shape, element)
+    block = kernels.numbers(FAMILY)["block"]
+    grid = grid_for(-(-y.view.count * units.dtype.size // 16), block)
+    arguments = (*map(pointer, (y.address, units.address, y.view.count)), _packed(_range(low, up, element), element))
+    kernels.launch(FAMILY, [Launch(f"rand_uniform_from_{element}", grid, (block, 1, 1), arguments)])
+    return y
 
 
 def rand_normal(
@@ -61,6 +66,22 @@ def rand_normal(
     """Numbers of a normal distribution whose parameters are rounded to the element type; the rest as `rand_uniform`."""
     numbers = [float(_rounded(mean, element)), float(_rounded(deviation, element))]
     return _filled(kernels, "rand_normal", shape, element, numbers, seed, offset, first)
+
+
+def _range(low: float, up: float, element: DType) -> list[float]:
+    """`candle::Uniform`: the lowest number, the distance to the upper bound, and the number below that bound."""
+    lowest, upper = _rounded(low, element), _rounded(up, element)
+    wide = np.float64 if element.wide == "f64" else np.float32
+    with np.errstate(over="ignore"):
+        extent = wide(upper) - wide(lowest)
+    if not lowest < upper or not np.isfinite(extent):
+        raise ValueError(f"there is no uniform distribution of {element} in [{low}, {up})")
+    return [float(lowest), float(extent), float(np.nextafter(upper, lowest))]
+
+
+def _packed(numbers: list[float], element: DType) -> bytes:
+    """The numbers of a distribution in the type that kernels compute in."""
+    return struct.pack(f"<{len(numbers)}{'d' if element.wide == 'f64' else 'f'}", *numbers)
 
 
 def _rounded(value: float, element: DType) -> Any:
@@ -86,8 +107,7 @@ def _filled(
     y = Tensor.empty(kernels.device, shape, element)
     count, block = y.view.count, kernels.numbers(FAMILY)["block"]
     if count:
-        parameters = struct.pack(f"<{len(numbers)}{'d' if element.wide == 'f64' else 'f'}", *numbers)
-        arguments = (*map(pointer, (y.address, count, seed, offset, first)), parameters)
+        arguments = (*map(pointer, (y.address, count, seed, offset, first)), _packed(numbers, element))
         grid = grid_for(-(-count * element.size // 16), block)
         kernels.launch(FAMILY, [Launch(f"{op}_{element}", grid, (block, 1, 1), arguments)])
     return y

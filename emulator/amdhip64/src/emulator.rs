@@ -1,8 +1,8 @@
-//! Functions that the real library does not have: reports, faults on demand, counts of calls.
+//! Functions that the real library does not have: reports, faults on demand, counts of calls, parts of grids.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::ptr;
+use std::{ptr, slice};
 
 use candle_rocm_emulator_runtime::{calls, machine, report};
 
@@ -31,7 +31,7 @@ pub extern "C" fn candle_rocm_emulator_last_report() -> *const c_char {
     })
 }
 
-/// Clears the faults of all devices, reports and faults on demand.
+/// Clears the faults of all devices, reports and faults on demand; launches run all of their blocks again.
 #[unsafe(no_mangle)]
 pub extern "C" fn candle_rocm_emulator_reset() {
     machine::reset();
@@ -46,6 +46,18 @@ pub extern "C" fn candle_rocm_emulator_reset() {
 pub unsafe extern "C" fn candle_rocm_emulator_fail(function: *const c_char, nth: i64, code: c_int) {
     // SAFETY: by contract.
     calls::fail(&unsafe { text(function) }, nth.try_into().unwrap_or(0), code);
+}
+
+/// Lets launches from now on run `count` blocks of their grids only, each by its number: x counts fastest, then y. A
+/// kernel sees the grid as it is. Zero blocks take that back.
+///
+/// # Safety
+/// `blocks` has `count` numbers; it may be null for none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn candle_rocm_emulator_only_blocks(blocks: *const u64, count: usize) {
+    // SAFETY: by contract.
+    let numbers = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(blocks, count) } };
+    machine::run_only(numbers.to_vec());
 }
 
 /// Starts counting calls from zero.

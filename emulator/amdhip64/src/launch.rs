@@ -61,13 +61,13 @@ struct Shape {
 
 fn enqueue(function: Function, arguments: Arguments, shape: Shape, stream: hipStream_t) -> HipResult {
     let stream = stream::resolve(stream)?;
-    let (device, reachable, random) = {
+    let (device, reachable, only_blocks, random) = {
         let mut machine = machine::lock();
         let device = machine.queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
-        (device, machine.peers[device], machine.queues.draw())
+        (device, machine.peers[device], machine.only_blocks.clone(), machine.queues.draw())
     };
     let Shape { grid, block, dynamic_lds } = shape;
-    let launch = Launch { function, grid, block, dynamic_lds, arguments, device, reachable };
+    let launch = Launch { function, grid, only_blocks, block, dynamic_lds, arguments, device, reachable };
     launch.validate()?;
     machine::enqueue(stream, Work::Run(Box::new(move || launch.run(random))))
 }

@@ -72,6 +72,11 @@ fn normal_numbers(
     format: Format,
     [mean, deviation]: [f64; 2],
 ) -> Result<(), rocrand_status> {
+    // Normal numbers are made in pairs
+    // (<https://rocm.docs.amd.com/projects/rocRAND/en/latest/api-reference/cpp-api.html>, `rocrand_generate_normal`).
+    if !output.count.is_multiple_of(2) {
+        return Err(ROCRAND_STATUS_LENGTH_NOT_MULTIPLE);
+    }
     draw(generator, function, output, format.size(), 4, move |address, words| {
         // SAFETY: as above.
         unsafe { format.store(address, mean + deviation * normal(words)) };

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard};
 
 use crate::error::{HipError, HipResult};
 use crate::memory::Memory;
@@ -24,6 +24,8 @@ pub struct Machine {
     /// Memory outside of the arena that devices may use in place, by first address: registered host memory, and
     /// variables of modules.
     pub pinned: BTreeMap<usize, usize>,
+    /// The blocks that launches run from now on, counted within the grid; all if there are none.
+    pub only_blocks: Arc<[u64]>,
 }
 
 static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| {
@@ -34,6 +36,7 @@ static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| {
         faults: vec![None; devices],
         peers: (0..devices).map(|device| 1 << device).collect(),
         pinned: BTreeMap::new(),
+        only_blocks: Arc::default(),
     })
 });
 
@@ -184,8 +187,16 @@ pub fn is_pinned(address: usize, bytes: usize) -> bool {
     lock().pinned_around(address).is_some_and(|(start, length)| address + bytes <= start + length)
 }
 
-/// Clears the faults of all devices and what was reported.
+/// Lets launches from now on run only these blocks of their grids; all again if there are none.
+pub fn run_only(mut blocks: Vec<u64>) {
+    blocks.sort_unstable();
+    blocks.dedup();
+    lock().only_blocks = blocks.into();
+}
+
+/// Clears the faults of all devices and what was reported; launches run all of their blocks again.
 pub fn reset() {
+    run_only(Vec::new());
     lock().faults.fill(None);
     crate::report::forget_reports();
 }

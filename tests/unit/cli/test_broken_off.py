@@ -132,7 +132,7 @@ requires_mount = pytest.mark.skipif(shutil.which("mount") is None, reason="no re
 def test_a_disk_that_fills_up(candle_rocm: CommandLine, candle: Path, tmp_path: Path, free: int) -> None:
     """`free` kilobytes: none at all, and less than all phases take."""
     candle_rocm.ok("diff", candle)
-    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=2M", "tmpfs") as small:
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=16M", "tmpfs") as small:
         tree = candle_tree(small / "candle")
         with (small / "filler").open("wb") as filler:
             filler.write(b"x" * (shutil.disk_usage(small).free - free * 1024))
@@ -171,7 +171,7 @@ def test_a_read_only_tree(candle_rocm: CommandLine, candle: Path, tmp_path: Path
 
 @requires_mount
 def test_generate_to_a_full_disk_keeps_what_is_there(candle_rocm: CommandLine, candle: Path, tmp_path: Path) -> None:
-    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=1M", "tmpfs") as small:
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=16M", "tmpfs") as small:
         candle_rocm.ok("generate", candle, "--out", small / "out")
         before = tree_hash(small)
         with (small / "filler").open("wb") as filler:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from made_up import CORE_MANIFEST, DEVICE, OLDEST, STORAGE, UNTRIED, candle_tree, replace_in, tree_hash
+from made_up import CORE_MANIFEST, DEVICE, OLDEST, READY, STORAGE, UNTRIED, candle_tree, replace_in, tree_hash
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from in_process import CommandLine
 
 GATINGS = ("dummy", "cfg")
+LISTED = ", ".join(map(str, READY))
 DUMMY_FILE = "candle-core/src/dummy_rocm_backend.rs"
 
 
@@ -69,7 +71,7 @@ def test_the_whole_life(candle: Path, candle_rocm: CommandLine, tmp_path: Path, 
     assert tree_hash(candle) == patched, "--force writes again what was edited"
 
     reverted = candle_rocm.ok("revert", candle)
-    assert reverted.stdout == "phase 1: taken back\nphase 0: taken back\n"
+    assert reverted.stdout == "".join(f"phase {number}: taken back\n" for number in reversed(READY))
     assert tree_hash(candle) == pristine
 
 
@@ -87,7 +89,7 @@ def test_other_releases_live_the_same_life(tmp_path: Path, candle_rocm: CommandL
 
 
 def test_a_run_of_phases_is_the_same_as_all_at_once(candle: Path, candle_rocm: CommandLine) -> None:
-    candle_rocm.ok("apply", candle)
+    candle_rocm.ok("apply", candle, "--phase", "0", "--phase", "1")
     at_once = tree_hash(candle)
     candle_rocm.ok("revert", candle)
     pristine = tree_hash(candle)
@@ -119,11 +121,11 @@ def test_phase_1_needs_phase_0(candle: Path, candle_rocm: CommandLine) -> None:
 
 @pytest.mark.parametrize("command", ["apply", "check", "diff", "generate"])
 def test_a_phase_that_is_not_ready_is_a_usage_error(candle: Path, candle_rocm: CommandLine, command: str) -> None:
-    refused = candle_rocm(command, candle, "--phase", "3")
+    refused = candle_rocm(command, candle, "--phase", "2")
 
     assert refused.code == 2
     assert refused.stderr == (
-        "usage error: phase 3 cannot be applied in this version\n  = help: phases that can: 0, 1\n"
+        f"usage error: phase 2 cannot be applied in this version\n  = help: phases that can: {LISTED}\n"
     )
 
 
@@ -145,7 +147,7 @@ def test_another_gating_is_a_conflict(candle: Path, candle_rocm: CommandLine) ->
 
     assert refused.code == 5
     assert refused.stderr == (
-        "conflict: applied with gating dummy: phase 0, 1; it cannot be mixed with cfg\n"
+        f"conflict: applied with gating dummy: phase {LISTED}; it cannot be mixed with cfg\n"
         "  = help: leave --gating away to go on with dummy, or take all back: candle-rocm revert\n"
     )
     assert tree_hash(candle) == patched
@@ -161,7 +163,50 @@ def test_the_gating_that_is_applied_is_the_default(candle: Path, candle_rocm: Co
 
     assert json.loads((tmp_path / "out" / "report.json").read_text())["gating"] == "cfg"
     assert not (candle / DUMMY_FILE).exists()
-    assert "(cfg gating)" in candle_rocm.ok("status", candle).stdout
+    assert "(cfg gating, rocm-rs runtime)" in candle_rocm.ok("status", candle).stdout
+
+
+def test_the_dynamic_runtime_needs_libloading_and_no_build_script(candle: Path, candle_rocm: CommandLine) -> None:
+    pristine = tree_hash(candle)
+
+    document = candle_rocm.ok("apply", candle, "--runtime", "dynamic", "--json").document
+
+    assert document["runtime"] == "dynamic"
+    manifest = (candle / "candle-core/Cargo.toml").read_text()
+    assert "libloading = { workspace = true, optional = true }" in manifest
+    assert 'rocm = ["dep:libloading"]' in manifest
+    assert "rocm-rs" not in manifest + (candle / "Cargo.toml").read_text()
+    assert not (candle / "candle-core/build.rs").exists()
+    assert "rocm_absent" not in (candle / "candle-core/src/lib.rs").read_text()
+    assert not (candle / ".cargo").exists()
+    functions = (candle / "candle-core/src/rocm_backend/api/functions.rs").read_text()
+    assert "use libloading::Library;" in functions
+
+    candle_rocm.ok("check", candle)
+    assert candle_rocm("check", candle, "--runtime", "rocm-rs").code == 1
+    assert candle_rocm.ok("status", candle, "--json").document["runtime"] == "dynamic"
+    assert "(dummy gating, dynamic runtime)" in candle_rocm.ok("status", candle).stdout
+    refused = candle_rocm("apply", candle, "--runtime", "rocm-rs")
+    assert refused.code == 5
+    assert refused.stderr == (
+        f"conflict: applied with runtime dynamic: phase {LISTED}; it cannot be mixed with rocm-rs\n"
+        "  = help: leave --runtime away to go on with dynamic, or take all back: candle-rocm revert\n"
+    )
+    candle_rocm.ok("revert", candle)
+    assert tree_hash(candle) == pristine
+
+
+def test_the_c_layer_declares_what_the_backend_uses(candle: Path, candle_rocm: CommandLine) -> None:
+    candle_rocm.ok("apply", candle, "--runtime", "dynamic")
+    backend = candle / "candle-core/src/rocm_backend"
+
+    texts = [path.read_text() for path in backend.rglob("*.rs")]
+    used = {name for text in texts for name in re.findall(r"\bapi::(hip\w+)\(", text)}
+    libraries = [(backend / f"api/{name}.rs").read_text() for name in ("amdhip64", "hiprtc")]
+    declared = {name for text in libraries for name in re.findall(r"^    fn (\w+)\(", text, re.MULTILINE)}
+
+    assert declared == used
+    assert {"hipMalloc", "hiprtcCompileProgram"} <= used
 
 
 def test_a_dirty_checkout_is_refused(checkout: Path, candle_rocm: CommandLine) -> None:
@@ -206,7 +251,7 @@ def test_git_takes_the_patches(checkout: Path, candle_rocm: CommandLine, tmp_pat
     by_patch = tmp_path / "by-patch"
     shutil.copytree(checkout, by_patch)
     patches = sorted(path.name for path in (tmp_path / "out" / "patches").iterdir())
-    assert patches == ["0000-setup.patch", "0001-core.patch"]
+    assert patches == [f"{number:04}-{name}.patch" for number, name in READY.items()]
 
     for patch in patches:
         git(by_patch, "am", "--quiet", str(tmp_path / "out" / "patches" / patch))
@@ -249,7 +294,10 @@ def test_status_tells_what_is_applied(candle: Path, candle_rocm: CommandLine) ->
 
     lines = candle_rocm.ok("status", candle).stdout.splitlines()
     assert lines[0] == "Candle 0.11.1"
-    assert [line.split(":")[0] for line in lines[1:]] == ["phase 0 setup", "phase 1 core", "edited by hand"]
+    assert [line.split(":")[0] for line in lines[1:]] == [
+        *(f"phase {number} {name}" for number, name in READY.items()),
+        "edited by hand",
+    ]
     assert lines[-1].endswith(DEVICE)
     assert candle_rocm("check", candle).stdout.splitlines()[0] == f"{DEVICE}: is missing"
 

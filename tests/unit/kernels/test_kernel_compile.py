@@ -114,11 +114,27 @@ def test_what_changed_is_compiled(fake: Toolchain, tmp_path: Path, change: objec
     assert len(calls(tmp_path)) - before == compiled
 
 
-def test_a_lost_code_object_is_made_again(fake: Toolchain, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".hsaco", ".origin", ".key"])
+def test_a_lost_file_is_made_again(fake: Toolchain, tmp_path: Path, suffix: str) -> None:
     (made,) = compile_kernels(sources(source(TWICE)), ["gfx90a"], fake, tmp_path / "out")
-    made.path.unlink()
-    (again,) = compile_kernels(sources(source(TWICE)), ["gfx90a"], fake, tmp_path / "out")
-    assert again.path.exists()
+    lost = made.path.with_suffix(suffix)
+    lost.unlink()
+    compile_kernels(sources(source(TWICE)), ["gfx90a"], fake, tmp_path / "out")
+    assert lost.exists()
+
+
+def test_the_loader_is_told_of_sources_and_length(fake: Toolchain, tmp_path: Path) -> None:
+    def origin(folder: str, text: str, header: str) -> tuple[str, int, int]:
+        (made,) = compile_kernels(sources(source(text), header=header), ["gfx90a"], fake, tmp_path / folder)
+        hashed, length = made.path.with_suffix(".origin").read_text(encoding="ascii").split()
+        return hashed, int(length), made.path.stat().st_size
+
+    hashed, told, length = origin("out", TWICE, HEADER)
+    assert (len(hashed), told) == (32, length)
+    assert origin("other", TWICE, HEADER)[0] == hashed, "whatever the folder"
+    changed = {origin("out", TWICE + "\n", HEADER)[0], origin("out", TWICE, HEADER + "\n")[0]}
+    assert len(changed) == 2
+    assert hashed not in changed
 
 
 def test_a_refused_source_leaves_no_code_object(fake: Toolchain, tmp_path: Path) -> None:

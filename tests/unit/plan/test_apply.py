@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from made_up import CORE_MANIFEST, DEVICE, LIB, STORAGE, replace_in, tree_hash
+from made_up import CORE_MANIFEST, DEVICE, LIB, READY, STORAGE, replace_in, tree_hash
 
 from codegen.errors import (
     CandleRocmError,
@@ -20,13 +20,15 @@ from codegen.errors import (
 from codegen.plan.apply import Deviation, apply_phases, deviations, revert_phases
 from codegen.plan.disk import Disk
 from codegen.plan.workspace import Workspace, open_workspace
-from codegen.spec.kinds import Gating
+from codegen.spec.kinds import Gating, Runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from in_process import CommandLine
 
+ALL = list(READY)
+AFTER_SETUP = ALL[1:]
 NEW = "candle-core/src/rocm_backend/mod.rs"
 
 
@@ -36,13 +38,15 @@ def tree(candle: Path, candle_rocm: CommandLine) -> Path:
     return candle
 
 
-def apply(root: Path, *phases: int, gating: Gating = Gating.DUMMY, force: bool = False) -> list[int]:
-    done = apply_phases(open_workspace(root), phases=phases, gating=gating, force=force)
+def apply(
+    root: Path, *phases: int, gating: Gating = Gating.DUMMY, runtime: Runtime = Runtime.ROCM_RS, force: bool = False
+) -> list[int]:
+    done = apply_phases(open_workspace(root), phases=phases, gating=gating, runtime=runtime, force=force)
     return [phase.phase for phase in done]
 
 
 def check(root: Path, *phases: int, gating: Gating = Gating.DUMMY) -> tuple[Deviation, ...]:
-    return deviations(open_workspace(root), phases=phases, gating=gating)
+    return deviations(open_workspace(root), phases=phases, gating=gating, runtime=Runtime.ROCM_RS)
 
 
 # --- apply -------------------------------------------------------------------------------------------------------
@@ -50,7 +54,7 @@ def check(root: Path, *phases: int, gating: Gating = Gating.DUMMY) -> tuple[Devi
 
 def test_what_is_missing_is_applied(tree: Path) -> None:
     assert apply(tree, 0) == [0]
-    assert apply(tree) == [1]
+    assert apply(tree) == AFTER_SETUP
     assert apply(tree) == []
     assert apply(tree, 0) == []
     assert apply(tree, 1, 0) == []
@@ -94,7 +98,7 @@ def test_a_file_that_was_patched_without_a_record_is_not_patched_again(tree: Pat
 def test_a_comment_about_rocm_is_no_backend(tree: Path) -> None:
     replace_in(tree / STORAGE, "impl Storage", "// No Rocm yet.\n    /// Rocm\nimpl Storage")
 
-    assert apply(tree) == [0, 1]
+    assert apply(tree) == ALL
 
 
 def test_hand_edits_are_named(tree: Path) -> None:
@@ -115,12 +119,19 @@ def test_hand_edits_are_named(tree: Path) -> None:
 
 @pytest.mark.parametrize(
     ("edited", "again"),
-    [([CORE_MANIFEST], [0, 1]), ([STORAGE], [1]), ([LIB], [1]), ([STORAGE, CORE_MANIFEST], [0, 1]), ([], [])],
+    [
+        (["Cargo.toml"], ALL),
+        ([CORE_MANIFEST], ALL[ALL.index(4) :]),
+        ([STORAGE], AFTER_SETUP),
+        ([LIB], AFTER_SETUP),
+        ([STORAGE, "Cargo.toml"], ALL),
+        ([], []),
+    ],
 )
 def test_force_writes_again_from_the_first_phase_that_was_edited(
     tree: Path, edited: list[str], again: list[int]
 ) -> None:
-    """candle-core/src/lib.rs is written by both phases, and the last one is what has to be right."""
+    """A file that several phases write, as candle-core's manifest, has to be as the last of them left it."""
     apply(tree)
     patched = tree_hash(tree)
     for path in edited:
@@ -137,7 +148,7 @@ def test_force_applies_what_is_missing_too(tree: Path) -> None:
     revert_phases(open_workspace(tree), down_to=1)
     (tree / CORE_MANIFEST).write_text("# mine\n")
 
-    assert apply(tree, force=True) == [0, 1]
+    assert apply(tree, force=True) == ALL
     assert tree_hash(tree) == patched
 
 
@@ -145,7 +156,7 @@ def test_force_overwrites_local_edits_of_pristine_files(tree: Path) -> None:
     """Such edits are part of the tree that is planned on, so nothing of them is lost."""
     replace_in(tree / STORAGE, "impl Storage", "// mine\nimpl Storage")
 
-    assert apply(tree) == [0, 1]
+    assert apply(tree) == ALL
     assert "// mine\nimpl Storage" in (tree / STORAGE).read_text()
 
 
@@ -155,6 +166,15 @@ def test_another_gating(tree: Path) -> None:
 
     with pytest.raises(Conflict, match="applied with gating dummy: phase 0; it cannot be mixed with cfg"):
         apply(tree, 1, gating=Gating.CFG)
+    assert tree_hash(tree) == before
+
+
+def test_another_runtime(tree: Path) -> None:
+    apply(tree, 0)
+    before = tree_hash(tree)
+
+    with pytest.raises(Conflict, match="applied with runtime rocm-rs: phase 0; it cannot be mixed with dynamic"):
+        apply(tree, 1, runtime=Runtime.DYNAMIC)
     assert tree_hash(tree) == before
 
 
@@ -198,11 +218,11 @@ def test_an_error_on_the_way_undoes_all_phases(tree: Path, monkeypatch: pytest.M
 # --- revert ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("down_to", "reverted"), [(None, (1, 0)), (0, (1, 0)), (1, (1,))])
-def test_phases_go_in_reverse(tree: Path, down_to: int | None, reverted: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("down_to", "reverted"), [(None, ALL[::-1]), (0, ALL[::-1]), (1, AFTER_SETUP[::-1])])
+def test_phases_go_in_reverse(tree: Path, down_to: int | None, reverted: list[int]) -> None:
     apply(tree)
 
-    assert revert_phases(open_workspace(tree), down_to=down_to) == reverted
+    assert list(revert_phases(open_workspace(tree), down_to=down_to)) == reverted
 
 
 def test_nothing_to_revert(tree: Path) -> None:
@@ -218,7 +238,7 @@ def test_only_edits_of_what_is_taken_back_are_in_the_way(tree: Path) -> None:
     with (tree / "Cargo.toml").open("a") as file:
         file.write("# mine\n")
 
-    assert revert_phases(open_workspace(tree), down_to=1) == (1,)
+    assert list(revert_phases(open_workspace(tree), down_to=1)) == AFTER_SETUP[::-1]
     with pytest.raises(HandEdited, match=r"Cargo\.toml was changed since phase 0 was applied"):
         revert_phases(open_workspace(tree))
     assert (tree / "Cargo.toml").read_text().endswith("# mine\n")
@@ -245,7 +265,8 @@ def test_check_looks_at_the_applied_phases(tree: Path) -> None:
 
 def test_check_of_a_phase_takes_those_it_needs(tree: Path) -> None:
     """phase 1 alone is no state of a tree."""
-    assert check(tree, 1) == check(tree, 0, 1) == check(tree)
+    assert check(tree, 1) == check(tree, 0, 1)
+    assert check(tree, ALL[-1]) == check(tree)
 
 
 def test_check_sees_each_kind_of_edit(tree: Path) -> None:

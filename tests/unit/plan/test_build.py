@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from in_process import REPOSITORY
-from made_up import DEVICE, LIB, OLDEST, STORAGE, UNTRIED, candle_sources, candle_tree, grow, replace_in
+from made_up import DEVICE, LIB, OLDEST, READY, STORAGE, UNTRIED, candle_sources, candle_tree, grow, replace_in
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, TemplateInvalid, UsageError
@@ -18,7 +18,7 @@ from codegen.plan import build
 from codegen.plan.build import phase_specs, plan_tree, rust_edition
 from codegen.plan.decide import scan_tree
 from codegen.plan.model import Edit, Origin
-from codegen.spec.kinds import Gating
+from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
 from codegen.syntax.source import Source
 
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from codegen.plan.model import FileChange, Plan
     from codegen.spec.loaded import LoadedSpecs
 
-CASES = tuple(product((OLDEST, "0.11.1", UNTRIED), Gating))
+CASES = (
+    *product((OLDEST, "0.11.1", UNTRIED), Gating, [Runtime.ROCM_RS]),
+    ("0.11.1", Gating.DUMMY, Runtime.DYNAMIC),
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +40,12 @@ def specs() -> LoadedSpecs:
     return load_specs()
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
 def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, specs: LoadedSpecs) -> Plan:
-    """The plan of a release with a gating."""
-    release, gating = request.param
+    """The plan of a release with a gating and a runtime."""
+    release, gating, runtime = request.param
     root = candle_tree(tmp_path_factory.mktemp("candle"), release)
-    return plan_tree(open_tree(root), specs, gating=gating)
+    return plan_tree(open_tree(root), specs, gating=gating, runtime=runtime)
 
 
 def check_regions(change: FileChange) -> None:
@@ -204,16 +207,16 @@ def test_without_an_edition_it_is_2021(candle: Path) -> None:
 # --- phases ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("phases", [None, [], [0, 1], [1, 0, 0]])
+@pytest.mark.parametrize("phases", [None, [], list(READY), [*reversed(READY), 0]])
 def test_phases_are_ascending_and_all_that_are_ready_by_default(specs: LoadedSpecs, phases: list[int] | None) -> None:
-    assert [spec.phase for spec in phase_specs(specs, phases)] == [0, 1]
+    assert [spec.phase for spec in phase_specs(specs, phases)] == list(READY)
 
 
 @pytest.mark.parametrize(
     ("phases", "message"),
     [
-        ([2], "phase 2 cannot be applied in this version\n  = help: phases that can: 0, 1"),
-        ([0, 9], "phase 9 cannot be applied in this version\n  = help: phases that can: 0, 1"),
+        ([2], f"phase 2 cannot be applied in this version\n  = help: phases that can: {', '.join(map(str, READY))}"),
+        ([0, 9], f"phase 9 cannot be applied in this version\n  = help: phases that can: {', '.join(map(str, READY))}"),
         ([1], "phase 1 needs phase 0\n  = help: add --phase 0, or apply it first"),
     ],
 )

@@ -19,7 +19,7 @@ from codegen.plan.analysis import Analysis, analyse
 from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.workspace import Workspace, open_workspace
-from codegen.spec.kinds import Gating
+from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Planned:
     home: Path
     analysis: Analysis
 
-    def key(self, *, phases: tuple[int, ...] = (0, 1), gating: str = "dummy") -> str:
-        return cache.fingerprint(open_tree(self.root), phases=phases, gating=gating)
+    def key(self, *, phases: tuple[int, ...] = (0, 1), gating: str = "dummy", runtime: str = "rocm-rs") -> str:
+        return cache.fingerprint(open_tree(self.root), phases=phases, gating=gating, runtime=runtime)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,8 @@ def everything(planned: Planned) -> list[Path]:
     """Every file that a plan depends on."""
     rust = planned.root.rglob("*.rs")
     manifests = planned.root.rglob("Cargo.toml")
-    return sorted([*rust, *manifests, *planned.home.rglob("*.yaml"), *planned.home.rglob("*.j2")])
+    kernels = (path for path in (planned.home / "generated").rglob("*") if path.is_file())
+    return sorted([*rust, *manifests, *planned.home.rglob("*.yaml"), *planned.home.rglob("*.j2"), *kernels])
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -89,8 +90,9 @@ def test_law_any_byte_of_any_file_changes_the_key(planned: Planned, data: st.Dat
 
 
 def test_choices_change_the_key(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = {planned.key(), planned.key(phases=(0,)), planned.key(gating="cfg"), planned.key(phases=(0, 1, 2))}
-    assert len(keys) == 4
+    keys = {planned.key(), planned.key(phases=(0,)), planned.key(phases=(0, 1, 2))}
+    keys |= {planned.key(gating="cfg"), planned.key(runtime="dynamic")}
+    assert len(keys) == 5
 
     before = planned.key()
     monkeypatch.setenv("RUSTUP_TOOLCHAIN", "nightly")
@@ -130,7 +132,7 @@ def test_what_a_plan_does_not_depend_on_does_not_count(planned: Planned, tmp_pat
     elsewhere = shutil.copytree(planned.root, tmp_path / "elsewhere")
 
     assert planned.key() == before
-    assert cache.fingerprint(open_tree(elsewhere), phases=(0, 1), gating="dummy") == before
+    assert cache.fingerprint(open_tree(elsewhere), phases=(0, 1), gating="dummy", runtime="rocm-rs") == before
 
 
 def test_without_rustfmt_there_is_a_key_too(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,10 +226,10 @@ def fresh(workspace: Workspace, gating: Gating) -> Analysis:
 def test_a_recalled_analysis_equals_a_fresh_one(
     candle: Path, candle_rocm: CommandLine, own_cache: Path, monkeypatch: pytest.MonkeyPatch, gating: Gating
 ) -> None:
-    first = analyse(open_workspace(candle), gating=gating)
+    first = analyse(open_workspace(candle), gating=gating, runtime=Runtime.ROCM_RS)
     monkeypatch.setattr("codegen.plan.build.plan_tree", None)  # it would be an error to plan again
 
-    second = analyse(open_workspace(candle), gating=gating)
+    second = analyse(open_workspace(candle), gating=gating, runtime=Runtime.ROCM_RS)
 
     assert first == second == fresh(open_workspace(candle), gating)
 
@@ -235,12 +237,12 @@ def test_a_recalled_analysis_equals_a_fresh_one(
 def test_an_applied_tree_has_the_analysis_of_the_pristine_one(
     candle: Path, candle_rocm: CommandLine, own_cache: Path
 ) -> None:
-    before = analyse(open_workspace(candle), gating=Gating.DUMMY)
+    before = analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=Runtime.ROCM_RS)
     candle_rocm.ok("apply", candle)
     assert open_workspace(candle).record is not None
     assert (candle / CORE_MANIFEST).read_bytes() != before.plan.changes[0].before
 
-    assert analyse(open_workspace(candle), gating=Gating.DUMMY) == before
+    assert analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=Runtime.ROCM_RS) == before
     assert fresh(open_workspace(candle), Gating.DUMMY) == before
 
 
@@ -251,13 +253,13 @@ def test_an_untried_release_is_said_to_be_so_every_time(
     said: list[str] = []
 
     for _ in range(2):
-        analyse(workspace, gating=Gating.DUMMY, on_untried=lambda: said.append("untried"))
+        analyse(workspace, gating=Gating.DUMMY, runtime=Runtime.ROCM_RS, on_untried=lambda: said.append("untried"))
 
     assert said == ["untried", "untried"]
 
 
 def test_one_phase_of_an_analysis(candle: Path, candle_rocm: CommandLine) -> None:
-    whole = analyse(open_workspace(candle), gating=Gating.DUMMY)
+    whole = analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=Runtime.ROCM_RS)
 
     assert whole.only(()) == whole
     assert [phase.phase for phase in whole.only((1,)).plan.phases] == [1]

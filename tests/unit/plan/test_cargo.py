@@ -12,6 +12,7 @@ from codegen.errors import Conflict
 from codegen.plan.cargo import CONFIG, feature_entries, manifests
 from codegen.plan.model import Origin, Region
 from codegen.plan.text import EditedText
+from codegen.spec.kinds import Runtime
 from codegen.spec.loader import load_specs
 from codegen.spec.model import CargoFeature, CargoSpec, PhaseSpec
 
@@ -27,7 +28,7 @@ def specs() -> LoadedSpecs:
 
 
 def setup_of(root: Path, specs: LoadedSpecs) -> dict[str, EditedText]:
-    return manifests(open_tree(root), specs.phases[0], specs, {})
+    return manifests(open_tree(root), specs.phases[0], specs, Runtime.ROCM_RS, {})
 
 
 def lines_by_rule(entry: EditedText) -> dict[str, list[str]]:
@@ -96,9 +97,9 @@ def test_an_entry_in_another_form_is_a_conflict(candle: Path, specs: LoadedSpecs
 
 def test_what_is_there_as_wanted_is_not_a_change(pristine: Path, specs: LoadedSpecs) -> None:
     phase = specs.phases[0]
-    done = manifests(open_tree(pristine), phase, specs, {})
+    done = manifests(open_tree(pristine), phase, specs, Runtime.ROCM_RS, {})
 
-    assert manifests(open_tree(pristine), phase, specs, done) == {}
+    assert manifests(open_tree(pristine), phase, specs, Runtime.ROCM_RS, done) == {}
 
 
 def test_a_later_phase_moves_the_regions_of_an_earlier_one(pristine: Path, specs: LoadedSpecs) -> None:
@@ -107,7 +108,7 @@ def test_a_later_phase_moves_the_regions_of_an_earlier_one(pristine: Path, specs
     feature = CargoFeature(id="setup.feature", name="rocm", mirrors="cuda")
     phase = PhaseSpec(phase=1, name="two", summary="", cargo=CargoSpec(features=(feature,)))
 
-    made = manifests(open_tree(pristine), phase, specs, {CORE_MANIFEST: first})
+    made = manifests(open_tree(pristine), phase, specs, Runtime.ROCM_RS, {CORE_MANIFEST: first})
 
     assert lines_by_rule(made[CORE_MANIFEST]) == {"one.last": ["last = []"], "setup.feature": ["rocm = []"]}
 

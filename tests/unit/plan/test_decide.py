@@ -68,7 +68,7 @@ def test_a_site_of_a_later_phase_that_rustc_demands_now(scan: Scan) -> None:
 def test_a_match_with_a_fallback_arm_can_wait(scan: Scan) -> None:
     decision = only(scan, "candle-core/src/tensor.rs", item="Tensor::to_device")
 
-    assert (decision.state, decision.phase, decision.lands) == (State.PENDING, 3, 3)
+    assert (decision.state, decision.phase, decision.lands) == (State.HANDLED, 3, 3)
 
 
 def test_an_enum_whose_variant_lands_in_a_later_phase_demands_nothing_yet(scan: Scan) -> None:
@@ -130,19 +130,32 @@ def test_features_are_sites(pristine: Path, scan: Scan, specs: LoadedSpecs) -> N
     assert features["candle-ug"].state is State.LEFT
 
 
-def test_features_of_cuda_libraries_are_left_alone(tmp_path: Path, specs: LoadedSpecs) -> None:
+def test_a_cuda_library_with_a_namesake_is_mirrored(tmp_path: Path, specs: LoadedSpecs) -> None:
     root = candle_tree(tmp_path)
     manifest = root / "candle-core/Cargo.toml"
-    replace_in(manifest, "metal = []", 'metal = []\ncudnn = []\n"cutile" = ["dep:cudatile"]')
+    replace_in(manifest, "metal = []", "metal = []\ncudnn = []")
     manifest.write_text(manifest.read_text() + "\n[dependencies.x]\ncudnn = 1\n")
 
     scan = scan_tree(open_tree(root), specs)
 
     found = {d.site.name: d for d in scan.decisions if d.site.kind == "cargo-feature" and d.crate == "candle-core"}
-    assert (found["cudnn"].state, found["cudnn"].rule) == (State.LEFT, "candle.cuda-libraries")
-    assert found["cudnn"].reason == "cuDNN is CUDA's; MIOpen is ROCm's counterpart and comes with phase 3"
-    assert found["cutile"].site.snippet == '"cutile" = ["dep:cudatile"]'
+    assert (found["cudnn"].state, found["cudnn"].rule) == (State.HANDLED, "tensors.miopen-feature")
     assert manifest.read_text().splitlines()[found["cudnn"].site.line - 1] == "cudnn = []"
+
+
+def test_features_of_cuda_libraries_are_left_alone(tmp_path: Path, specs: LoadedSpecs) -> None:
+    root = candle_tree(tmp_path)
+    manifest = root / "candle-core/Cargo.toml"
+    replace_in(manifest, "metal = []", 'metal = []\nnccl = []\n"cutile" = ["dep:cudatile"]')
+    manifest.write_text(manifest.read_text() + "\n[dependencies.x]\nnccl = 1\n")
+
+    scan = scan_tree(open_tree(root), specs)
+
+    found = {d.site.name: d for d in scan.decisions if d.site.kind == "cargo-feature" and d.crate == "candle-core"}
+    assert (found["nccl"].state, found["nccl"].rule) == (State.LEFT, "candle.cuda-libraries")
+    assert found["nccl"].reason == "NCCL is CUDA's; multi-GPU on ROCm needs RCCL"
+    assert found["cutile"].site.snippet == '"cutile" = ["dep:cudatile"]'
+    assert manifest.read_text().splitlines()[found["nccl"].site.line - 1] == "nccl = []"
 
 
 def test_a_feature_that_needs_cuda_and_is_not_listed_is_unknown(tmp_path: Path, specs: LoadedSpecs) -> None:

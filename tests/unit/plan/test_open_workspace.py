@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from made_up import CORE_MANIFEST, STORAGE, UNTRIED, candle_tree, replace_in
+from made_up import CORE_MANIFEST, READY, STORAGE, UNTRIED, candle_tree, replace_in
 
 from codegen.errors import Conflict, ExitCode, NotACandleTree, UsageError
 from codegen.plan.workspace import open_workspace
-from codegen.spec.kinds import Gating
+from codegen.spec.kinds import Gating, Runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def test_an_applied_tree_is_seen_as_pristine(pristine: Path, candle: Path, candl
 
     workspace = open_workspace(candle)
 
-    assert workspace.applied == (0, 1)
+    assert workspace.applied == tuple(READY)
     before = open_workspace(pristine).tree
     assert workspace.tree.rust_files() == before.rust_files()
     assert workspace.tree.crates == before.crates
@@ -84,6 +84,15 @@ def test_the_gating_is_the_one_named_or_applied_or_the_default(candle: Path, can
     candle_rocm.ok("apply", candle, "--gating", "cfg", "--phase", "0")
     assert open_workspace(candle).gating(None) is Gating.CFG
     assert open_workspace(candle).gating("dummy") is Gating.DUMMY
+
+
+def test_the_runtime_is_the_one_named_or_applied_or_the_default(candle: Path, candle_rocm: CommandLine) -> None:
+    assert open_workspace(candle).runtime(None) is Runtime.ROCM_RS
+    assert open_workspace(candle).runtime("dynamic") is Runtime.DYNAMIC
+
+    candle_rocm.ok("apply", candle, "--runtime", "dynamic", "--phase", "0")
+    assert open_workspace(candle).runtime(None) is Runtime.DYNAMIC
+    assert open_workspace(candle).runtime("rocm-rs") is Runtime.ROCM_RS
 
 
 def test_an_untried_release(tmp_path: Path, candle_rocm: CommandLine) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,18 @@ from codegen.render.backend import (
     Header,
     backend_context,
 )
+from codegen.render.element_types import DTYPE, ElementType
 from codegen.render.environment import render, undeclared
+from codegen.render.rustfmt import format_rust
 from codegen.spec.hip_api import parse_hip_api
+from codegen.spec.kinds import Runtime
 
 REPOSITORY = Path(__file__).parents[3]
+LIBRARY = "rust/rocm_backend/api/library.rs.j2"
 HIP_API = parse_hip_api((REPOSITORY / "specs/hip_api.yaml").read_bytes()).api
+
+ALL_NAMES = frozenset(function.name for function in HIP_API.functions if function.phases)
+"""Every C function that some phase calls."""
 
 TRAITS = """\
 use crate::op::UnaryOpT;
@@ -73,26 +80,87 @@ impl CudaDevice {
 }
 """
 
+DTYPES = b"""\
+pub enum DType {
+    // Unsigned 8 bits integer.
+    U8,
+    U32,
+    I64,
+    BF16,
+    F32,
+    F64,
+    /// 6-bit float.
+    F6E2M3,
+    F6E3M2,
+    F4,
+    F8E8M0,
+    F8E4M3,
+}
+
+pub trait IntDType: WithDType + num_traits::Bounded {}
+"""
+KERNEL_TYPES = ("f64", "f32", "i64", "u32", "u8", "bf16", "f8e4m3")
+
 FILES = {
     0: ["build.rs", "rocm_absent.rs", "examples/rocm_smoke.rs"],
     1: [
         "dummy_rocm_backend.rs",
         "tests/rocm_basic.rs",
+        "tests/rocm_memory.rs",
         *(f"rocm_backend/{name}.rs" for name in ("mod", "backend_device", "backend_storage", "device", "error")),
-        *(f"rocm_backend/{name}.rs" for name in ("hip", "memory", "storage", "stream")),
+        *(f"rocm_backend/{name}.rs" for name in ("hip", "memory", "storage", "stream", "event", "gpu", "queue")),
+        *(f"rocm_backend/{name}.rs" for name in ("staging", "allocator", "allocator/pool", "allocator/tests")),
+        *(f"rocm_backend/{name}.rs" for name in ("api", "api/library", "api/functions_dynamic")),
+    ],
+    3: [
+        "rocm_backend/api/functions_linked.rs",
+        "examples/rocm_smoke_tensors.rs",
+        *(f"tests/rocm_{name}.rs" for name in ("matrix", "miopen", "rocrand")),
+        *(f"rocm_backend/{name}.rs" for name in ("mod", "backend_device", "backend_storage", "device", "storage")),
+        *(f"rocm_backend/{name}.rs" for name in ("gpu", "queue", "blas", "element", "miopen", "readback", "views")),
+        "rocm_backend/rocrand.rs",
+        "rocm_backend/ops/by_rocrand.rs",
+        *(f"rocm_backend/kernels/{name}.rs" for name in ("mod", "compile", "disk_cache", "family", "hash", "launch")),
+        *(f"rocm_backend/kernels/{name}.rs" for name in ("architecture", "loader", "module", "prebuilt")),
+        *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "argsort", "binary", "by_miopen", "cast", "compare")),
+        *(f"rocm_backend/ops/{name}.rs" for name in ("conv", "conv_product", "copy", "elementwise", "fill", "host")),
+        *(f"rocm_backend/ops/{name}.rs" for name in ("ids", "im2col", "index_add", "indexing", "matmul", "number")),
+        *(f"rocm_backend/ops/{name}.rs" for name in ("operand", "parametric", "planes", "pool", "random", "reduce")),
+        *(f"rocm_backend/ops/{name}.rs" for name in ("rows", "scatter_add", "tiles", "unary", "upsample")),
+        *(f"rocm_backend/ops/{name}.rs" for name in ("where_cond", "widths")),
+    ],
+    4: ["rocm_backend/mod.rs", "rocm_backend/custom_kernel.rs", "examples/rocm_custom_kernel.rs"],
+    5: [
+        *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "norm", "rope", "rows", "sdpa", "sigmoid", "softmax")),
+        *(f"tests/{name}.rs" for name in ("rocm_nn", "rocm_sdpa", "rocm_sdpa_plain")),
     ],
 }
+DECLARES = {
+    "rust/rocm_backend/api.rs.j2": ("amdhip64", "hiprtc", "MIOpen", "rocblas", "rocrand"),
+    "rust/rocm_backend/api/library.rs.j2": ("rocblas",),
+}
+"""What the files of a template declare here."""
 ALL = [(phase, f"rust/{name}.j2") for phase, names in FILES.items() for name in names]
 
 
-def context(traits: str = TRAITS, dummy: str = DUMMY) -> BackendContext:
-    files = {BACKEND: traits.encode(), DUMMY_CUDA: dummy.encode()}
-    return backend_context(files.__getitem__, HIP_API)
+def context(traits: str = TRAITS, dummy: str = DUMMY, dtypes: bytes = DTYPES) -> BackendContext:
+    files = {BACKEND: traits.encode(), DUMMY_CUDA: dummy.encode(), DTYPE: dtypes}
+    return backend_context(files.__getitem__, HIP_API, KERNEL_TYPES)
 
 
-def rendered(template: str, backend: BackendContext | None = None, phase: int = 1) -> str:
+def rendered(
+    template: str,
+    backend: BackendContext | None = None,
+    phase: int = 1,
+    *,
+    runtime: Runtime = Runtime.ROCM_RS,
+    declares: tuple[str, ...] | None = None,
+    names: frozenset[str] = ALL_NAMES,
+) -> str:
     header = Header(phase, template, "specs/phases/1-core.yaml")
-    return render(template, FileContext.of(header, backend or context()))
+    declares = DECLARES.get(template, ()) if declares is None else declares
+    backend = backend or context()
+    return render(template, FileContext.of(header, backend, runtime, declares=declares, names=names))
 
 
 def body(text: str, name: str) -> str:
@@ -131,36 +199,30 @@ def test_a_file_says_who_made_it(phase: int, template: str) -> None:
 
 @pytest.mark.parametrize(("phase", "template"), ALL)
 def test_rendering_is_deterministic(phase: int, template: str) -> None:
-    assert rendered(template) == rendered(template, context())
+    assert rendered(template, phase=phase) == rendered(template, context(), phase)
 
 
 @pytest.mark.parametrize(("phase", "template"), ALL)
 def test_files_end_with_one_newline_and_have_no_stray_blanks(phase: int, template: str) -> None:
-    text = rendered(template)
+    text = rendered(template, phase=phase)
     assert text.endswith(("}\n", ";\n"))
     assert "\n\n\n" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
-def test_rustfmt_changes_nothing(tmp_path: Path) -> None:
-    rustfmt = shutil.which("rustfmt")
-    if rustfmt is None:
-        pytest.skip("SKIPPED: rustfmt is not installed")
-    files = []
-    for _, template in ALL:
-        path = tmp_path / template.removesuffix(".j2")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(rendered(template))
-        files.append(str(path))
-    done = subprocess.run(
-        [rustfmt, "--edition", "2021", "--check", "--color", "never", *files], capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+@pytest.mark.skipif(shutil.which("rustfmt") is None, reason="SKIPPED: rustfmt is not installed")
+def test_rustfmt_changes_nothing() -> None:
+    texts = {f"{phase}/{template}": rendered(template, phase=phase) for phase, template in ALL}
+    for runtime, library, names in product(Runtime, HIP_API.libraries, (ALL_NAMES, frozenset({"hipSuccess"}))):
+        text = rendered(LIBRARY, runtime=runtime, declares=(library.name,), names=names)
+        texts[f"{runtime}/{len(names)}/{library.name}"] = text
+    formatted = format_rust(texts)
+    assert [name for name in texts if formatted[name] != texts[name]] == []
 
 
 @pytest.mark.parametrize(("phase", "template"), ALL)
 def test_unsafe_blocks_say_why(phase: int, template: str) -> None:
-    lines = rendered(template).splitlines()
+    lines = rendered(template, phase=phase).splitlines()
     for number, line in enumerate(lines):
         if re.search(r"\bunsafe (\{|impl)", line):
             before = "\n".join(lines[max(0, number - 6) : number])
@@ -181,16 +243,45 @@ def test_written_methods_have_bodies() -> None:
 def test_every_table_entry_has_a_branch_in_its_template() -> None:
     for trait, file in (("BackendStorage", "backend_storage"), ("BackendDevice", "backend_device")):
         text = (templates_dir() / f"rust/rocm_backend/{file}.rs.j2").read_text(encoding="utf-8")
-        assert set(re.findall(r'method\.name == "(\w+)"', text)) == set(WRITTEN[trait])
+        assert set(re.findall(r'elif method\.name == "(\w+)"', text)) == set(WRITTEN[trait])
 
 
 def test_other_methods_name_operation_and_phase() -> None:
     text = rendered("rust/rocm_backend/backend_storage.rs.j2")
-    assert body(text, "affine") == f'not_generated("affine", {OPS_PHASE})'
+    assert body(text, "affine") == f'super::not_generated("affine", {OPS_PHASE})'
     assert "fn affine(&self, _: &Layout, _: f64, _: f64) -> Result<Self> {" in text
     assert "unsafe fn alloc_uninit(&self, _: &Shape, _: DType) -> Result<Self::Storage> {" in rendered(
         "rust/rocm_backend/backend_device.rs.j2"
     )
+
+
+OPERATIONS = """\
+    fn copy2d(&self, _: &mut Self, _: usize, _: usize, _: usize, _: usize, _: usize, _: usize) -> Result<()>;
+    fn scatter_set(&mut self, _: &Layout, _: &Self, _: &Layout, _: &Self, _: &Layout, _: usize) -> Result<()>;
+    fn upsample_bilinear2d(&self, _: &Layout, _: usize, _: usize, _: bool, _: S, _: S) -> Result<Self>;
+"""
+
+
+def test_operations_are_calls_from_their_phase_on() -> None:
+    backend = context(TRAITS.replace("    // more storage\n", OPERATIONS))
+    storage = rendered("rust/rocm_backend/backend_storage.rs.j2", backend, OPS_PHASE)
+    assert body(storage, "affine") == "ops::affine(self, layout, mul, add)"
+    assert body(storage, "unary_impl") == "ops::unary_impl::<B>(self, layout)"
+    assert body(storage, "scatter_set") == "ops::scatter_set(self, layout, ids, ids_layout, src, src_layout, dim)"
+    device = rendered("rust/rocm_backend/backend_device.rs.j2", phase=OPS_PHASE)
+    assert body(device, "alloc_uninit").splitlines() == [
+        "// SAFETY: the caller's promise.",
+        "        unsafe { ops::alloc_uninit(self, shape, dtype) }",
+    ]
+
+
+@pytest.mark.skipif(shutil.which("rustfmt") is None, reason="SKIPPED: rustfmt is not installed")
+def test_calls_are_broken_as_rustfmt_breaks_them() -> None:
+    backend = context(TRAITS.replace("    // more storage\n", OPERATIONS))
+    text = rendered("rust/rocm_backend/backend_storage.rs.j2", backend, OPS_PHASE)
+    assert "\n            self, dst, rows, columns, src_stride, dst_stride, src_offset, dst_offset,\n" in text
+    assert "\n            align_corners,\n            scale_height,\n" in text
+    assert format_rust({"storage": text}) == {"storage": text}
 
 
 def test_parameters_without_use_lose_their_names() -> None:
@@ -214,7 +305,7 @@ def test_a_method_of_a_newer_release_gets_a_stand_in() -> None:
     )
     text = rendered("rust/rocm_backend/backend_storage.rs.j2", context(newer))
     assert '    #[cfg(feature = "x")]\n    fn fft(&self, _: usize) -> Result<Self> {' in text
-    assert body(text, "fft") == f'not_generated("fft", {OPS_PHASE})'
+    assert body(text, "fft") == f'super::not_generated("fft", {OPS_PHASE})'
 
 
 def test_imports_follow_the_signatures() -> None:
@@ -272,7 +363,8 @@ def inherent(text: str) -> set[str]:
 
 
 def test_the_dummy_has_the_real_surface() -> None:
-    real = set.union(*(inherent(rendered(f"rust/rocm_backend/{f}.rs.j2")) for f in ("device", "storage", "error")))
+    files = ("allocator", "device", "error", "event", "storage", "readback")
+    real = set.union(*(inherent(rendered(f"rust/rocm_backend/{f}.rs.j2")) for f in files))
     dummy = inherent(rendered("rust/dummy_rocm_backend.rs.j2"))
     # Device memory exists with the HIP runtime only.
     assert real - dummy == {"hip_memory", "hip_memory_mut"}
@@ -298,7 +390,7 @@ NEW_INHERENT = DUMMY.replace(
 def test_an_inherent_method_of_a_newer_release_gets_a_stand_in() -> None:
     real = rendered("rust/rocm_backend/backend_device.rs.j2", context(dummy=NEW_INHERENT))
     assert "pub fn twin(&self, _: &RocmStorage) -> Result<Self> {" in real
-    assert body(real, "twin") == f'not_generated("twin", {OPS_PHASE})'
+    assert body(real, "twin") == f'super::not_generated("twin", {OPS_PHASE})'
     dummy = rendered("rust/dummy_rocm_backend.rs.j2", context(dummy=NEW_INHERENT))
     assert body(dummy, "twin") == "Err(Error::NotCompiledWithRocmSupport)"
 
@@ -324,4 +416,75 @@ def test_the_stand_ins_define_every_function_of_the_table() -> None:
 
 def test_the_build_script_always_declares_its_cfg() -> None:
     text = rendered("rust/build.rs.j2", phase=0)
-    assert text.index("rustc-check-cfg=cfg(candle_rocm_absent)") < text.index("CARGO_FEATURE_ROCM")
+    assert text.index("rustc-check-cfg=cfg(candle_rocm_absent, ") < text.index('var_os("CARGO_FEATURE_ROCM")')
+
+
+# --- element types ---------------------------------------------------------------------------------------------------
+
+
+def test_element_types_come_in_the_order_of_the_release() -> None:
+    file = FileContext.of(Header(1, "t", "s"), context())
+    assert [element.name for element in file.dtypes] == ["u8", "u32", "i64", "bf16", "f32", "f64", "f8e4m3"]
+    assert file.dtypes[0] == ElementType("U8", "u8", "u8")
+    assert file.dtypes[3] == ElementType("BF16", "bf16", "half::bf16")
+    assert file.dtypes[-1] == ElementType("F8E4M3", "f8e4m3", "float8::F8E4M3")
+
+
+def test_a_type_that_no_kernel_knows_is_storage_only() -> None:
+    assert FileContext.of(Header(1, "t", "s"), context()).storage_only_dtypes == ("F6E2M3", "F6E3M2", "F4", "F8E8M0")
+
+
+def test_the_largest_index_is_none_where_index_types_are_bounded() -> None:
+    assert FileContext.of(Header(1, "t", "s"), context()).unused_index
+    unbounded = context(dtypes=DTYPES.replace(b" + num_traits::Bounded", b""))
+    assert not FileContext.of(Header(1, "t", "s"), unbounded).unused_index
+
+
+def test_the_build_script_links_optional_libraries_only_with_their_features() -> None:
+    text = rendered("rust/build.rs.j2", phase=0)
+    assert dict(re.findall(r'^    \("(\w+)", "(\w+)"\),$', text, re.MULTILINE)) == {
+        "amdhip64": "CARGO_FEATURE_ROCM",
+        "hiprtc": "CARGO_FEATURE_ROCM",
+        "MIOpen": "CARGO_FEATURE_ROCM_MIOPEN",
+        "rocblas": "CARGO_FEATURE_ROCM",
+        "rocrand": "CARGO_FEATURE_ROCM_ROCRAND",
+    }
+
+
+# --- what is C -------------------------------------------------------------------------------------------------------
+
+
+def test_optional_libraries_are_modules_of_their_features() -> None:
+    text = rendered("rust/rocm_backend/api.rs.j2")
+    gated = re.findall(r'#\[cfg\(feature = "([\w-]+)"\)\]\n(.*)', text)
+    assert gated == [
+        ("rocm-miopen", "mod miopen;"),
+        ("rocm-rocrand", "mod rocrand;"),
+        ("rocm-miopen", "pub use miopen::*;"),
+        ("rocm-rocrand", "pub use rocrand::*;"),
+    ]
+    assert "\nmod functions;\n" in text
+
+
+def test_rocm_rs_alone_needs_no_functions_of_ours() -> None:
+    assert "mod functions" not in rendered("rust/rocm_backend/api.rs.j2", declares=("amdhip64",))
+    assert "mod functions;" in rendered("rust/rocm_backend/api.rs.j2", declares=("amdhip64",), runtime=Runtime.DYNAMIC)
+
+
+def test_both_runtimes_have_the_same_functions() -> None:
+    linked = rendered(LIBRARY, declares=("amdhip64",))
+    dynamic = rendered(LIBRARY, declares=("amdhip64",), runtime=Runtime.DYNAMIC)
+    called = {function.name for function in context().hip.functions}
+    assert set(re.findall(r"\bhip[A-Z]\w*", linked)) & called == called
+    assert set(re.findall(r"^    fn (hip\w+)", dynamic, re.MULTILINE)) == called
+    assert "rocm_rs" not in dynamic
+
+
+def test_a_library_of_ours_is_the_same_in_both_runtimes_but_for_the_files() -> None:
+    linked = rendered(LIBRARY).splitlines()
+    dynamic = rendered(LIBRARY, runtime=Runtime.DYNAMIC).splitlines()
+    assert set(linked) <= set(dynamic)
+    assert [line for line in dynamic if line not in linked] == [
+        '    files: ["librocblas.so.5", "librocblas.so.4", "librocblas.so"];',
+        '    windows: ["rocblas.dll"];',
+    ]

@@ -251,10 +251,21 @@ def test_findings_are_those_that_planning_would_raise() -> None:
     assert "candle-core/src/device.rs:2:5: no rule handles this site" in str(error)
 
 
+def test_methods_without_a_template_are_findings_too() -> None:
+    method = Problem("no template for the method fft", Location("candle-core/src/backend.rs", 7))
+    alone = findings(scan_of(decision()), specs(), [method])
+    assert alone is not None
+    assert alone.problems == (method,)
+    assert "OPERATIONS" in alone.remedy
+    both = findings(scan_of(decision(State.UNKNOWN)), specs(), [method])
+    assert both is not None
+    assert len(both.problems) == 2
+
+
 def test_a_diff_in_numbers() -> None:
     old, new = "a\nb\n", "a\nc\nd\n"
     changes = (change(old, new, Region(2, 3, ORIGIN)), change(None, "x\n", path="new.rs"))
-    plan = Plan("0.11.1", "dummy", (PhaseChanges(1, "core", "The arms.", changes),))
+    plan = Plan("0.11.1", "dummy", "rocm-rs", (PhaseChanges(1, "core", "The arms.", changes),))
     (phase,) = diff_document(plan, tried=True)["phases"]
     assert phase["files"][0] == {
         "path": PATH,

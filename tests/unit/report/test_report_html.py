@@ -14,7 +14,7 @@ from codegen.report.html import html_report, write_page
 
 
 def page(*changes: FileChange) -> str:
-    plan = Plan("0.11.1", "dummy", (PhaseChanges(1, "core", "The <arms>.", changes),))
+    plan = Plan("0.11.1", "dummy", "rocm-rs", (PhaseChanges(1, "core", "The <arms>.", changes),))
     return html_report(scan_of(decision(), decision(State.LEFT)), specs(), plan)
 
 

@@ -134,6 +134,13 @@ def test_a_wrong_table_is_refused_with_its_place(text: str, line: int, message: 
     assert {p.location and p.location.line for p in caught.value.problems} == {line}
 
 
+def test_the_status_of_a_missing_library_is_one_of_its_values() -> None:
+    head = HEAD.replace("status: hipError_t}", "status: hipError_t, absent: hipGone}")
+    with pytest.raises(SpecInvalid, match=r"hip_api\.yaml:2:\d+: hipGone is no value of hipError_t"):
+        parse_hip_api(head.encode() + b"functions: []\n")
+    assert parse_hip_api(head.replace("hipGone", "hipSuccess").encode() + b"functions: []\n").api.libraries
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [(b"", "the file is empty"), (b"functions: [\n", "not valid YAML"), (b"functions: 1\n", "missing key 'libraries'")],

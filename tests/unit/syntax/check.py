@@ -149,6 +149,8 @@ def _edits(source: Source, site: Site, verb: str, style: Style, text: str) -> li
             return verbs.swap_function(source, site, style)
         case "or-in":
             return verbs.or_in_condition(source, site, style)
+        case "chain":
+            return verbs.chain_condition(source, site, style)
         case "stand-in":
             return verbs.stand_in_match(source, site, style, CALL)
         case "override":

@@ -212,3 +212,117 @@ def test_a_metal_only_condition_asks_for_metals_twin(before: str, after: str) ->
 )
 def test_what_cannot_be_widened_is_refused(statement: str, message: str) -> None:
     check_refused(f"fn f(d: &Device) {{ {statement} }}\n", message, verb="or-in")
+
+
+# --- chain: ROCm gets a branch of its own -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "if d.is_cuda() { cuda(d) } else if d.is_metal() { g() } else { h() }",
+            "if d.is_cuda() { cuda(d) } else if d.is_rocm() { rocm(d) } else if d.is_metal() { g() } else { h() }",
+        ),
+        ("if d.is_cuda() && n > 1 { g(); }", "if d.is_cuda() && n > 1 { g(); } else if d.is_rocm() && n > 1 { g(); }"),
+        (
+            "if fast { g() } else if d.is_cuda() { by_cuda(d) } else { plain(d) }",
+            "if fast { g() } else if d.is_cuda() { by_cuda(d) } else if d.is_rocm() { by_rocm(d) } else { plain(d) }",
+        ),
+        (
+            'if cfg!(feature = "cuda") { cuda() } else { cpu() }',
+            'if cfg!(feature = "cuda") { cuda() } else if cfg!(feature = "rocm") { rocm() } else { cpu() }',
+        ),
+    ],
+)
+def test_chain(before: str, after: str) -> None:
+    check_transformed(
+        f"fn f(d: &Device) {{\n    {before}\n}}\n", f"fn f(d: &Device) {{\n    {after}\n}}\n", verb="chain"
+    )
+
+
+def test_the_branches_keep_their_lines() -> None:
+    check_transformed(
+        """
+        fn f(d: &Device) -> T {
+            if d.is_cuda() {
+                // By the fast way.
+                by_cuda(d)
+            } else {
+                plain(d)
+            }
+        }
+        """,
+        """
+        fn f(d: &Device) -> T {
+            if d.is_cuda() {
+                // By the fast way.
+                by_cuda(d)
+            } else if d.is_rocm() {
+                // By the fast way.
+                by_rocm(d)
+            } else {
+                plain(d)
+            }
+        }
+        """,
+        verb="chain",
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("while d.is_cuda() { g(); }", "only an `if` can have one more branch"),
+        ("let x = d.is_cuda();", "only an `if` can have one more branch"),
+        ("if d.is_metal() { g(); }", "its condition does not ask for CUDA"),
+        ("if d.is_cuda() { g::<dyn 'a + Fn(&T)>() }", "the Rust grammar cannot parse a part of it"),
+    ],
+)
+def test_what_cannot_be_chained_is_refused(statement: str, message: str) -> None:
+    check_refused(f"fn f(d: &Device) {{ {statement} }}\n", message, verb="chain")
+
+
+def test_what_only_cuda_has_is_not_chained() -> None:
+    check_refused(
+        "fn f(d: &Device) { if d.is_cuda() { cublas(d) } }\n",
+        "it uses CUDA's own API (cublas)",
+        verb="chain",
+        protected=("cublas",),
+    )
+
+
+# --- override: a question that is answered when compiling -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            'if cfg!(feature = "cuda") { a() } else { b() }',
+            'if cfg!(feature = "cuda") && !asked(d) { a() } else { b() }',
+        ),
+        ('if n > 1 && cfg!(feature = "cuda") { a() }', 'if n > 1 && cfg!(feature = "cuda") && !asked(d) { a() }'),
+        (
+            'if cfg!(feature = "metal") || cfg!(feature = "cuda") { a() }',
+            'if cfg!(feature = "metal") || cfg!(feature = "cuda") && !asked(d) { a() }',
+        ),
+        ('let x = cfg!(feature = "cuda");', 'let x = cfg!(feature = "cuda") && !asked(d);'),
+    ],
+)
+def test_a_cfg_goes_on_with_an_override(before: str, after: str) -> None:
+    check_transformed(
+        f"fn f(d: &Device) {{\n    {before}\n}}\n",
+        f"fn f(d: &Device) {{\n    {after}\n}}\n",
+        verb="override",
+        text="&& !asked(d)\n",
+    )
+
+
+def test_an_override_of_several_cfgs_is_refused() -> None:
+    check_refused(
+        'fn f() { if cfg!(feature = "cuda") && !cfg!(feature = "cuda-graphs") { a() } }\n',
+        "2 `cfg!` ask for CUDA here",
+        verb="override",
+        text="&& !asked(d)\n",
+    )

@@ -703,3 +703,52 @@ def test_an_item_that_the_grammar_cannot_parse_is_refused() -> None:
     gap = "fn cuda_f<'a>(f: Box<dyn 'a + Fn(&T)>) {}\n"
     for verb in ("mirror", "swap"):
         check_refused(gap, "the Rust grammar cannot parse a part of it", verb=verb)
+
+
+# --- macros ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_override_of_a_macro_stands_behind_all_that_it_expands_to() -> None:
+    check_transformed(
+        """
+        macro_rules! both {
+            // Names.
+            ($name: ident, $cuda: ident) => {
+                #[test]
+                fn $name() {}
+
+                #[cfg(feature = "cuda")]
+                fn $cuda() {}
+            };
+        }
+        """,
+        """
+        macro_rules! both {
+            // Names.
+            ($name: ident, $cuda: ident) => {
+                #[test]
+                fn $name() {}
+
+                #[cfg(feature = "cuda")]
+                fn $cuda() {}
+
+                mod $cuda {
+                    fn rocm() {}
+                }
+            };
+        }
+        """,
+        verb="override",
+        text="mod $cuda {\n    fn rocm() {}\n}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        ("(cuda) => { one(); }; (metal) => { two(); };", "more than one rule"),
+        ("(cuda) => {};", "expands to nothing"),
+    ],
+)
+def test_a_macro_without_one_place_for_the_text_is_refused(rules: str, why: str) -> None:
+    check_refused(f"macro_rules! each {{ {rules} }}\n", why, verb="override", text="three();")

@@ -114,6 +114,11 @@ def test_associated_types() -> None:
     assert [(t.name, t.bounds) for t in trait.types] == [("Device", "Queue"), ("Plain", "")]
 
 
+def test_what_a_trait_extends() -> None:
+    found = [parse_trait(source, "A", path="a.rs") for source in (b"trait A: B<u8>\n    + c::D {}", b"trait A {}")]
+    assert [trait.bounds for trait in found] == ["B<u8> + c::D", ""]
+
+
 def test_a_method_is_found_by_name() -> None:
     trait = parse_trait(TRAIT, "Store", path="backend.rs")
     assert trait.method("dtype") is trait.methods[0]

@@ -98,6 +98,33 @@ def test_test_results_are_kept_verbatim(tmp_path: Path, fake: Callable[[str], No
     assert lines == [ok, bad]
 
 
+def test_what_failed_tests_print_is_kept_by_their_names(tmp_path: Path, fake: Callable[[str], None]) -> None:
+    lines = [
+        "test a::rocm ... FAILED",
+        "test b ... FAILED",
+        "",
+        "failures:",
+        "",
+        "---- a::rocm stdout ----",
+        "Error: NotGenerated",
+        "second line",
+        "",
+        "---- b stdout ----",
+        "test c ... FAILED",
+        "",
+        "failures:",
+        "    a::rocm",
+        "    b",
+        "",
+        "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+    ]
+    fake(fake_cargo.printing(lines, [], 101))
+    done, _ = run(tmp_path, "test")
+    assert done.failures == {"a::rocm": "Error: NotGenerated\nsecond line", "b": "test c ... FAILED"}
+    assert done.failed_tests == ("a::rocm", "b"), "what a test prints is not libtest's word"
+    assert (done.tally.passed, done.tally.failed) == (1, 2)
+
+
 def test_output_that_only_looks_like_json_is_output(tmp_path: Path, fake: Callable[[str], None]) -> None:
     fake(fake_cargo.printing(['{"mine": 1}', '{"reason', "{}"], []))
     done, _ = run(tmp_path, "run")
@@ -197,6 +224,11 @@ def test_the_environment_is_the_documented_one(tmp_path: Path) -> None:
     assert variables["CARGO_PROFILE_DEV_DEBUG"] == "0"
     assert variables["CARGO_TARGET_DIR"] == str(tmp_path)
     assert variables["EXTRA"] == "1"
+
+
+def test_a_relative_target_folder_is_not_below_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cargo_environment(Path("target"))["CARGO_TARGET_DIR"] == str(tmp_path / "target")
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TOOLS = ("cargo", "rustc", "rustfmt", "cargo-clippy", "git")
 ORIGIN = Origin("setup.feature", "specs/phases/0-setup.yaml:17", 0)
 CHANGE = FileChange("candle-core/src/lib.rs", b"old\n", b"old\nnew\n", (Region(2, 2, ORIGIN),))
-PLAN = Plan("1.2.3", "dummy", (PhaseChanges(0, "setup", "The feature.", (CHANGE,)),))
-NO_GPU = "SKIPPED: no AMD GPU and no emulated HIP device in this version"
+PLAN = Plan("1.2.3", "dummy", "rocm-rs", (PhaseChanges(0, "setup", "The feature.", (CHANGE,)),))
+NO_GPU = "SKIPPED: no AMD GPU, and no C++ compiler for the emulated HIP device"
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in TOOLS:
         fake_cargo.install(folder, name, f"print({name!r}, '1.0')")
     monkeypatch.setenv("PATH", str(folder))
-    for variable in ("ROCM_PATH", "SKIP_BINDGEN", "HSA_OVERRIDE_GFX_VERSION"):
+    for variable in ("CXX", "ROCM_PATH", "SKIP_BINDGEN", "HSA_OVERRIDE_GFX_VERSION"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr("codegen.verify.target.gpu_architectures", lambda _machine: ())
     monkeypatch.setattr("codegen.verify.target.amd_gpu_present", lambda _machine: False)
@@ -76,7 +76,9 @@ def cargo_error() -> str:
 def test_phase_0_passes_without_rocm_and_says_what_was_not_run(invoke: Callable[..., Result]) -> None:
     result = invoke("--phase", "0")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("Candle 1.2.3, phases up to 0, gating dummy; tree unpatched\n")
+    assert result.stdout.startswith(
+        f"Candle 1.2.3, phases up to 0, gating dummy, runtime rocm-rs; tree unpatched; device: {NO_GPU[9:]}\n"
+    )
     assert "missing (optional without a GPU)" in result.stdout
     assert "check, rocm off" in result.stdout
     assert "passed" in result.stdout
@@ -92,22 +94,23 @@ def test_a_tree_with_more_phases_applied_is_planned_with_them(tmp_path: Path, mo
         root=tmp_path,
         tree=None,
         applied=(0, 1),
-        record=SimpleNamespace(header=SimpleNamespace(gating="cfg")),
+        record=SimpleNamespace(header=SimpleNamespace(gating="cfg", runtime="dynamic")),
         specs=SimpleNamespace(phases=phases),
     )
     workspace.gating = partial(Workspace.gating, cast("Workspace", workspace))
+    workspace.runtime = partial(Workspace.runtime, cast("Workspace", workspace))
 
-    def plan(_tree: object, _specs: object, *, phases: list[int], gating: str) -> Plan:
+    def plan(_tree: object, _specs: object, *, phases: list[int], gating: str, runtime: str) -> Plan:
         asked.append(phases)
-        assert gating == "cfg"
+        assert (gating, runtime) == ("cfg", "dynamic")
         return PLAN
 
     monkeypatch.setattr("codegen.plan.workspace.open_workspace", lambda *_arguments, **_more: workspace)
     monkeypatch.setattr("codegen.plan.build.plan_tree", plan)
     for phase in (0, None):
-        verify._planned("candle", phase=phase, gating=None, offline=True)
+        verify._planned("candle", phase=phase, gating=None, runtime=None, offline=True)
     workspace.applied = ()
-    verify._planned("candle", phase=0, gating=None, offline=True)
+    verify._planned("candle", phase=0, gating=None, runtime=None, offline=True)
     assert asked == [[0, 1], [0, 1], [0]]
 
 

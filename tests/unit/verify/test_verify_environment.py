@@ -50,8 +50,9 @@ def test_a_complete_machine_is_all_well(tmp_path: Path) -> None:
     with_rocm(tmp_path)
     with_gpu(tmp_path, 110000)
     variables = {**ON_PATH, "LD_LIBRARY_PATH": "/opt/rocm/lib", "SKIP_BINDGEN": "1"}
-    checks = found(machine(tmp_path, variables, {**TOOLS, "hipcc": "HIP version: 7.1"}))
+    checks = found(machine(tmp_path, variables, {**TOOLS, "hipcc": "HIP version: 7.1", "g++": ""}))
     assert [check.id for check in checks.values() if check.state in (State.MISSING, State.UNUSUAL)] == []
+    assert checks["emulator"].found == "built when needed, compiles kernels with g++"
     assert checks["rocm-path"].found == "/opt/rocm (ROCm 7.1.0)"
     assert checks["hipcc"].found == "HIP version: 7.1"
     assert checks["lib-amdhip64"].found == "/opt/rocm/lib/libamdhip64.so.7"

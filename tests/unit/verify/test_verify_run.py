@@ -14,9 +14,10 @@ from codegen.verify.cargo import CargoRun
 from codegen.verify.diagnostics import Diagnostic, Span
 from codegen.verify.run import Bench, StepResult, Verdict, refuse_failures, run_step, run_steps
 from codegen.verify.scratch import ScratchTree
-from codegen.verify.steps import Judge, Step
+from codegen.verify.steps import LINTS, Judge, Step
 from codegen.verify.subject import OnDisk, Subject
 from codegen.verify.target import NO_DEVICE, Device
+from codegen.verify.waiting import WaitingTest
 
 ORIGIN = Origin("core.dispatch", "specs/phases/1-core.yaml:42", 1)
 CHECK = Step("check-on", "check, rocm on", "check", ("candle-core",), Judge.BUILDS, 1, features=("rocm",))
@@ -44,9 +45,13 @@ class Cargo:
     answers: list[CargoRun]
     asked: list[tuple[str, ...]] = field(default_factory=list)
     trees: list[bytes] = field(default_factory=list)
+    environments: list[dict[str, str]] = field(default_factory=list)
 
-    def __call__(self, root: Path, arguments: tuple[str, ...], **_more: object) -> CargoRun:
+    def __call__(
+        self, root: Path, arguments: tuple[str, ...], *, environment: dict[str, str], **_more: object
+    ) -> CargoRun:
         self.asked.append(arguments)
+        self.environments.append(environment)
         self.trees.append((root / "core/a.rs").read_bytes())
         return self.answers.pop(0)
 
@@ -72,18 +77,22 @@ def subject(tmp_path: Path) -> Subject:
 
 
 def carry_out(
-    step: Step, subject: Subject, *answers: CargoRun, device: Device | None = None, hipcc: bool = True
+    step: Step, subject: Subject, *answers: CargoRun, device: Device | None = None, hipcc: bool = True, **more: Any
 ) -> tuple[StepResult, Cargo]:
     cargo = Cargo(list(answers))
+    return run_step(step, subject, bench_of(subject, cargo, device=device, hipcc=hipcc, **more)), cargo
+
+
+def bench_of(subject: Subject, cargo: Cargo, *, device: Device | None = None, hipcc: bool = True, **more: Any) -> Bench:
     where = subject.root.parent
-    bench = Bench(
+    return Bench(
         ScratchTree(where / "scratch", where / "target"),
         where / "logs",
         device or Device(None, NO_DEVICE),
         which=lambda name: "/bin/" + name if hipcc else None,
         cargo=cargo,
+        **more,
     )
-    return run_step(step, subject, bench), cargo
 
 
 def test_a_clean_build_passes_without_building_the_unpatched_tree(subject: Subject) -> None:
@@ -148,12 +157,31 @@ def test_warnings_cannot_be_compared_with_a_tree_that_does_not_build(subject: Su
 
 
 def test_lints_count_in_generated_lines_only(subject: Subject) -> None:
-    theirs, ours = diagnostic("warning", 9), diagnostic("warning", 10)
-    passed, _ = carry_out(LINT, subject, answer(0, theirs))
+    theirs, ours = (diagnostic("warning", line, code="clippy::x") for line in (9, 10))
+    passed, cargo = carry_out(LINT, subject, answer(0, theirs))
+    assert cargo.trees == [b"after"], "clippy's lints are not compared with the unpatched tree's"
     assert (passed.verdict, passed.detail) == (Verdict.PASSED, "generated lines clean; 1 lint in Candle's own")
     failed, _ = carry_out(LINT, subject, answer(0, theirs, ours))
     assert (failed.verdict, failed.detail) == (Verdict.FAILED, "1 lint in generated lines")
     assert [finding.diagnostic for finding in failed.findings] == [ours]
+
+
+def test_warnings_of_rustc_under_clippy_are_compared_with_the_unpatched_tree(subject: Subject) -> None:
+    lint, warning = diagnostic("warning", 1, code="clippy::x"), diagnostic("warning", 2, code="dead_code")
+    new, cargo = carry_out(LINT, subject, answer(0, lint, warning), answer(0))
+    assert (new.verdict, new.detail) == (Verdict.FAILED, "1 warning that the unpatched tree does not have")
+    assert cargo.asked[1] == ("clippy", "-p", "candle-core", *LINTS)
+    known, _ = carry_out(LINT, subject, answer(0, lint, warning), answer(0, warning))
+    assert (known.verdict, known.detail) == (Verdict.PASSED, "generated lines clean; 2 lints in Candle's own")
+
+
+def test_the_unpatched_tree_is_built_after_all_steps_and_each_command_once(subject: Subject) -> None:
+    warns = answer(0, diagnostic("warning", 1))
+    cargo = Cargo([warns, warns, warns])
+    off = replace(CHECK, id="check-off", features=())
+    results = run_steps([off, CHECK], subject, bench_of(subject, cargo))
+    assert [result.verdict for result in results] == [Verdict.PASSED, Verdict.PASSED]
+    assert cargo.trees == [b"after", b"after", b"before"]
 
 
 def test_a_test_run_without_tests_fails(subject: Subject) -> None:
@@ -182,7 +210,7 @@ def test_a_run_that_took_too_long_fails(subject: Subject) -> None:
 def test_without_a_device_the_reason_is_given_word_for_word(subject: Subject) -> None:
     result, cargo = carry_out(BASIC, subject)
     assert result.verdict is Verdict.SKIPPED
-    assert result.detail == "SKIPPED: no AMD GPU and no emulated HIP device in this version"
+    assert result.detail == "SKIPPED: no AMD GPU, and no C++ compiler for the emulated HIP device"
     assert result.ran_on is None
     assert cargo.asked == []
 
@@ -215,12 +243,8 @@ def test_cuda_steps_run_on_a_stubbed_tree(subject: Subject) -> None:
 
 def test_all_steps_run_although_one_fails(subject: Subject) -> None:
     cargo = Cargo([answer(101), answer(), answer()])
-    where = subject.root.parent
-    bench = Bench(
-        ScratchTree(where / "s", where / "t"), where, Device(None, "x"), which=lambda _name: None, cargo=cargo
-    )
     started: list[str] = []
-    results = run_steps([CHECK, LINT], subject, bench, on_start=lambda step: started.append(step.id))
+    results = run_steps([CHECK, LINT], subject, bench_of(subject, cargo), on_start=lambda step: started.append(step.id))
     assert [result.verdict for result in results] == [Verdict.FAILED, Verdict.PASSED]
     assert started == ["check-on", "clippy-on"]
 
@@ -241,3 +265,79 @@ def test_no_failure_is_no_error(subject: Subject) -> None:
     passed, _ = carry_out(CHECK, subject, answer())
     skipped, _ = carry_out(BASIC, subject)
     refuse_failures([passed, skipped], Path())
+
+
+def test_the_devices_variables_are_for_the_steps_that_need_it(subject: Subject) -> None:
+    variables = {"ROCM_PATH": "/emulated"}
+    run = answer(test_results=(RESULT.format("ok", 3, 0),))
+    _, on_device = carry_out(BASIC, subject, run, device=Device("emulator"), device_variables=variables)
+    assert on_device.environments[0]["ROCM_PATH"] == "/emulated"
+    _, elsewhere = carry_out(CHECK, subject, answer(), device=Device("emulator"), device_variables=variables)
+    assert "ROCM_PATH" not in elsewhere.environments[0]
+
+
+# --- tests that wait for a phase -----------------------------------------------------------------------------------
+
+PHASED = replace(TESTS, id="rocm-tests", device=True, phased=True)
+WAITING = (WaitingTest("qmm::rocm", 2, "quant.tests"), WaitingTest("load::rocm", 2, "quant.tests"))
+WANTS_PHASE_2 = "Error: `qzeros` is not available on ROCm yet: it comes with phase 2 (candle-rocm apply --phase 2)"
+
+
+def phased(subject: Subject, passed: int, failures: dict[str, str], *, code: int = 101) -> StepResult:
+    run = answer(
+        code,
+        test_results=(RESULT.format("FAILED" if failures else "ok", passed, len(failures)),),
+        failed_tests=tuple(failures),
+        failures=failures,
+    )
+    return carry_out(PHASED, subject, run, device=Device("emulator"), waiting=WAITING)[0]
+
+
+def test_tests_that_fail_for_want_of_their_phase_are_counted_apart_and_named(subject: Subject) -> None:
+    result = phased(subject, 7, {"qmm::rocm": WANTS_PHASE_2, "load::rocm": WANTS_PHASE_2})
+    assert (result.verdict, result.detail) == (
+        Verdict.PASSED,
+        "7 passed, 0 failed, 0 ignored, 2 wait for phase 2",
+    )
+    assert result.waiting == WAITING
+
+
+@pytest.mark.parametrize(
+    ("failures", "complaint"),
+    [
+        ({"qmm::rocm": WANTS_PHASE_2}, "load::rocm did not fail: take it off quant.tests"),
+        (
+            {"qmm::rocm": WANTS_PHASE_2, "load::rocm": "assertion failed"},
+            "load::rocm failed, but not for want of phase 2",
+        ),
+        (
+            {"qmm::rocm": WANTS_PHASE_2, "load::rocm": WANTS_PHASE_2.replace("phase 2", "phase 3")},
+            "load::rocm failed, but not for want of phase 2",
+        ),
+        ({"qmm::rocm": WANTS_PHASE_2, "load::rocm": WANTS_PHASE_2, "add::rocm": WANTS_PHASE_2}, "add::rocm"),
+    ],
+)
+def test_any_other_failure_and_any_waiting_test_that_passes_fails_the_step(
+    subject: Subject, failures: dict[str, str], complaint: str
+) -> None:
+    result = phased(subject, 7, failures)
+    assert result.verdict is Verdict.FAILED
+    assert result.detail.endswith(f": {complaint}")
+
+
+def test_tests_of_another_crate_do_not_wait_here(subject: Subject) -> None:
+    run = answer(0, test_results=(RESULT.format("ok", 7, 0),))
+    elsewhere = tuple(replace(test, crate="candle-nn") for test in WAITING)
+    result, _ = carry_out(PHASED, subject, run, device=Device("emulator"), waiting=elsewhere)
+    assert (result.verdict, result.waiting) == (Verdict.PASSED, ())
+
+
+def test_a_run_in_which_all_tests_wait_has_run_none(subject: Subject) -> None:
+    result = phased(subject, 0, {"qmm::rocm": WANTS_PHASE_2, "load::rocm": WANTS_PHASE_2})
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "no test ran")
+
+
+def test_a_phased_step_that_does_not_build_fails_as_any_other(subject: Subject) -> None:
+    run = answer(101, diagnostic("error", 12))
+    result, _ = carry_out(PHASED, subject, run, device=Device("emulator"), waiting=WAITING)
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "1 error")

@@ -2,33 +2,68 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from codegen.errors import ExitCode, UsageError
-from codegen.verify.steps import STEPS, Judge, choose_steps
+from codegen.paths import repository_root
+from codegen.spec.kinds import Runtime
+from codegen.spec.providers import PROVIDERS as DESCRIBED
+from codegen.spec.providers import parse_providers
+from codegen.verify.steps import PROVIDERS, STEPS, Judge, choose_steps
 
 
-def ids(phase: int, *, quick: bool = False) -> list[str]:
-    return [step.id for step in choose_steps(phase, quick=quick)]
+def ids(phase: int, *, runtime: Runtime = Runtime.ROCM_RS, quick: bool = False) -> list[str]:
+    return [step.id for step in choose_steps(phase, runtime=runtime, quick=quick)]
 
 
 def test_ids_are_unique_and_titles_say_what_is_on() -> None:
     assert len({step.id for step in STEPS}) == len(STEPS)
     assert len({step.title for step in STEPS}) == len(STEPS)
     for step in STEPS:
-        assert ("rocm" in step.features) == step.id.endswith(("-on", "-and-rocm", "smoke", "rocm-basic"))
+        assert ("rocm" in step.features) == step.id.endswith(
+            ("-on", "-and-rocm", "smoke", "smoke-tensors", "-basic", "-tests")
+        )
 
 
 def test_phase_0_builds_with_and_without_the_feature_and_runs_the_smoke_program() -> None:
     assert ids(0) == ["check-off", "check-on", "smoke"]
 
 
-def test_phase_1_runs_everything() -> None:
-    assert ids(1) == [step.id for step in STEPS]
+def test_phase_1_runs_everything_but_what_needs_tensors() -> None:
+    assert ids(1) == [step.id for step in STEPS if step.phase <= 1]
+
+
+def test_the_dynamic_runtime_has_a_smoke_program_as_soon_as_tensors_work() -> None:
+    dynamic = partial(ids, runtime=Runtime.DYNAMIC)
+    assert dynamic(0) == ["check-off", "check-on"]
+    assert set(ids(1)) - set(dynamic(1)) == {"smoke"}
+    assert "smoke-tensors" in set(dynamic(3)) - set(dynamic(1))
+
+
+def test_candles_tests_run_on_the_device_once_it_computes() -> None:
+    assert "rocm-tests" not in ids(2)
+    assert [step.id for step in choose_steps(3) if step.phased] == ["rocm-tests"]
+    assert [step.id for step in choose_steps(5) if step.phased] == ["rocm-tests", "rocm-nn-tests"]
+    assert all(step.device and step.judge is Judge.TESTS for step in STEPS if step.phased)
+
+
+def test_optional_providers_are_linted_and_tested_once_there_are_any() -> None:
+    providers = {"clippy-providers-on", "rocm-providers-tests"}
+    assert providers & set(ids(2)) == set()
+    for runtime in Runtime:
+        assert providers <= set(ids(3, runtime=runtime))
+        assert providers & set(ids(3, runtime=runtime, quick=True)) == set()
+
+
+def test_every_optional_provider_is_a_feature_of_those_steps() -> None:
+    described = parse_providers((repository_root() / DESCRIBED).read_bytes())
+    assert set(PROVIDERS) == {provider.feature for provider in described.providers.values() if provider.feature}
 
 
 def test_quick_leaves_out_what_takes_minutes() -> None:
-    assert set(ids(1)) - set(ids(1, quick=True)) == {step.id for step in STEPS if step.slow}
+    assert set(ids(1)) - set(ids(1, quick=True)) == {step.id for step in choose_steps(1) if step.slow}
     assert "cuda" in ids(1, quick=True)
 
 
@@ -42,16 +77,45 @@ def test_command_lines() -> None:
     )
     assert lines["cuda-and-rocm"] == "check -p candle-core -p candle-nn --features cuda,rocm"
     assert lines["rocm-basic"] == "test -p candle-core --test rocm_basic --features rocm"
+    assert lines["rocm-tests"] == "test -p candle-core --tests --no-fail-fast --features rocm"
+    assert lines["clippy-providers-on"] == (
+        "clippy -p candle-core --tests --features rocm,rocm-miopen,rocm-rocrand "
+        "-- --cap-lints warn --warn clippy::undocumented_unsafe_blocks"
+    )
+    assert lines["rocm-providers-tests"] == (
+        "test -p candle-core --test rocm_miopen --test rocm_rocrand --features rocm,rocm-miopen,rocm-rocrand"
+    )
+    assert lines["cpu-tests-on"] == "test -p candle-core --tests --no-fail-fast --features rocm -- --skip ::rocm"
     assert lines["smoke"] == "run -p candle-core --example rocm_smoke --features rocm"
 
 
+def test_clippy_wants_a_safety_line_at_each_unsafe_block() -> None:
+    for step in STEPS:
+        assert ("clippy::undocumented_unsafe_blocks" in step.arguments()) == (step.subcommand == "clippy")
+
+
 def test_the_unpatched_tree_is_never_asked_for_rocm() -> None:
-    assert not any("rocm" in " ".join(step.arguments(baseline=True)) for step in STEPS if step.judge is Judge.BUILDS)
+    compared = [step for step in STEPS if step.judge in (Judge.BUILDS, Judge.LINT)]
+    assert not any("rocm" in " ".join(step.arguments(baseline=True)) for step in compared)
 
 
 def test_only_picks_steps_even_slow_ones() -> None:
     chosen = choose_steps(1, quick=True, only=["cpu-tests-off", "check-off"])
     assert [step.id for step in chosen] == ["check-off", "cpu-tests-off"]
+
+
+def test_packages_narrow_the_steps() -> None:
+    chosen = choose_steps(1, packages=["candle-nn"])
+    assert {step.crates for step in chosen} == {("candle-nn",)}
+    assert "clippy-on" in {step.id for step in chosen}
+    assert "rocm-basic" not in {step.id for step in chosen}, "it is about candle-core only"
+
+
+def test_a_package_that_no_step_is_about_is_a_usage_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        choose_steps(1, packages=["candle-core", "candle-cores"])
+    assert "no step is about `candle-cores`" in str(caught.value)
+    assert "candle-nn" in str(caught.value)
 
 
 @pytest.mark.parametrize(("phase", "name"), [(1, "nope"), (0, "cuda")])

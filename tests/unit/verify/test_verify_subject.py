@@ -17,6 +17,7 @@ REGIONS = (Region(1, 1, ORIGIN),)
 PLAN = Plan(
     "1.2.3",
     "dummy",
+    "rocm-rs",
     (
         PhaseChanges(0, "setup", "s", (FileChange("a.rs", b"a0", b"a1", REGIONS),)),
         PhaseChanges(
@@ -71,4 +72,4 @@ def test_lines_of_planned_files_are(tmp_path: Path) -> None:
 
 
 def test_an_empty_plan_counts_as_applied(tmp_path: Path) -> None:
-    assert Subject.of_plan(tmp_path, Plan("1.2.3", "dummy", ())).on_disk is OnDisk.APPLIED
+    assert Subject.of_plan(tmp_path, Plan("1.2.3", "dummy", "rocm-rs", ())).on_disk is OnDisk.APPLIED

@@ -9,11 +9,12 @@ from fake_machine import machine, put, with_gpu
 
 from codegen.errors import ExitCode, ToolchainMissing
 from codegen.verify.steps import Target
-from codegen.verify.target import Device, architecture_name, choose_device, gpu_architectures
+from codegen.verify.target import Device, architecture_name, choose_device, emulator_compiler, gpu_architectures
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+COMPILER = {"g++": "g++ 1.0"}
 ROCMINFO = "Agent 1\n  Name:                    AMD Ryzen\nAgent 2\n  Name:                    gfx1030\n"
 
 
@@ -63,21 +64,40 @@ def test_auto_takes_a_gpu_whose_architecture_nobody_tells(tmp_path: Path) -> Non
     assert choose_device(Target.AUTO, machine(tmp_path)) == Device("ROCm")
 
 
-def test_auto_without_a_gpu_says_so_and_never_rocm(tmp_path: Path) -> None:
+def test_auto_without_a_gpu_takes_the_emulated_device_and_never_calls_it_rocm(tmp_path: Path) -> None:
+    device = choose_device(Target.AUTO, machine(tmp_path, programs=COMPILER))
+    assert device == Device("emulator")
+    assert device.emulated
+
+
+def test_auto_without_a_gpu_and_a_compiler_says_what_is_missing(tmp_path: Path) -> None:
     device = choose_device(Target.AUTO, machine(tmp_path))
-    assert device == Device(None, "no AMD GPU and no emulated HIP device in this version")
+    assert device == Device(None, "no AMD GPU, and no C++ compiler for the emulated HIP device")
+    assert not device.emulated
+
+
+def test_the_emulated_device_by_name_is_taken_even_on_an_amd_machine(tmp_path: Path) -> None:
+    with_gpu(tmp_path, 110000)
+    assert choose_device(Target.EMULATOR, machine(tmp_path, programs=COMPILER)) == Device("emulator")
+
+
+def test_the_emulated_device_by_name_without_a_compiler_is_exit_7(tmp_path: Path) -> None:
+    with pytest.raises(ToolchainMissing, match="needs a C\\+\\+ compiler") as caught:
+        choose_device(Target.EMULATOR, machine(tmp_path))
+    assert caught.value.exit_code is ExitCode.TOOLCHAIN_MISSING
 
 
 @pytest.mark.parametrize(
-    ("target", "reason"),
-    [
-        (Target.EMULATOR, "no emulated HIP device in this version"),
-        (Target.NVIDIA, "no HIP on NVIDIA in this version"),
-    ],
+    ("variables", "found"),
+    [({}, "g++"), ({"CXX": "clang++"}, None), ({"CANDLE_ROCM_EMULATOR_CXX": "g++", "CXX": "clang++"}, "g++")],
 )
-def test_other_targets_are_refused_even_on_an_amd_machine(tmp_path: Path, target: Target, reason: str) -> None:
+def test_a_compiler_that_is_named_is_the_only_one(tmp_path: Path, variables: dict[str, str], found: str | None) -> None:
+    assert emulator_compiler(machine(tmp_path, variables, COMPILER)) == found
+
+
+def test_nvidia_is_refused_even_on_an_amd_machine(tmp_path: Path) -> None:
     with_gpu(tmp_path, 110000)
-    assert choose_device(target, machine(tmp_path)) == Device(None, reason)
+    assert choose_device(Target.NVIDIA, machine(tmp_path)) == Device(None, "no HIP on NVIDIA in this version")
 
 
 def test_amd_by_name_without_a_gpu_is_exit_7(tmp_path: Path) -> None:

@@ -323,6 +323,9 @@ fn check_device(access: Access) {
     let c = unsafe { &mut engine().checker };
     // SAFETY: the states of the arena are mapped, and only the executing thread touches those of live allocations.
     let states = unsafe { std::slice::from_raw_parts_mut(c.states::<1>(address).cast::<u8>(), bytes) };
+    if states.contains(&UNADDRESSABLE) {
+        machine::lock().memory.note_untouched(address, bytes);
+    }
     // An atomic operation on a part of a word is made of one on the whole word, which may reach past the end.
     let exempt = |state: &u8| kind == Kind::Atomic && *state == UNADDRESSABLE;
     if states.iter().all(|state| *state == UNADDRESSABLE)

@@ -13,6 +13,7 @@ mod trap;
 mod wave;
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
 pub use callbacks::RUNTIME;
 
@@ -32,6 +33,8 @@ pub struct Launch {
     pub function: Function,
     /// Blocks in each dimension.
     pub grid: [u32; 3],
+    /// Those that run, counted within the grid; all if there are none.
+    pub only_blocks: Arc<[u64]>,
     /// Threads of a block in each dimension.
     pub block: [u32; 3],
     /// Bytes of dynamic LDS.
@@ -49,7 +52,8 @@ impl Launch {
     ///
     /// # Errors
     /// `hipErrorInvalidConfiguration` for a shape that no device of this model runs, `hipErrorLaunchFailure` for more
-    /// threads than the kernel's launch bounds, `hipErrorInvalidValue` for more LDS than a block has.
+    /// threads than the kernel's launch bounds, `hipErrorInvalidValue` for more LDS than a block has and for a chosen
+    /// block that the grid does not have.
     pub fn validate(&self) -> HipResult {
         let threads = self.block.iter().try_fold(1u32, |product, &size| product.checked_mul(size));
         let Some(threads @ 1..=MAX_THREADS) = threads else { return Err(HipError::INVALID_CONFIGURATION) };
@@ -58,6 +62,9 @@ impl Launch {
         let work_fits = |(blocks, threads): (&u32, u32)| blocks.checked_mul(threads).is_some();
         if !self.grid.iter().zip(MAX_GRID).all(grid_fits) || !self.grid.iter().zip(self.block).all(work_fits) {
             return Err(HipError::INVALID_CONFIGURATION);
+        }
+        if self.only_blocks.iter().any(|&number| number >= self.blocks_of_grid()) {
+            return Err(HipError::INVALID_VALUE);
         }
         if self.function.kernel().max_threads.is_some_and(|most| threads > most) {
             return Err(HipError::LAUNCH_FAILURE);
@@ -71,6 +78,20 @@ impl Launch {
     /// Threads of a block.
     pub fn threads(&self) -> usize {
         self.block.iter().map(|&size| size as usize).product()
+    }
+
+    fn blocks_of_grid(&self) -> u64 {
+        self.grid.iter().map(|&blocks| u64::from(blocks)).product()
+    }
+
+    /// How many blocks run.
+    fn blocks(&self) -> u64 {
+        if self.only_blocks.is_empty() { self.blocks_of_grid() } else { self.only_blocks.len() as u64 }
+    }
+
+    /// The number within the grid of one of the blocks that run.
+    fn block_at(&self, place: u64) -> u64 {
+        self.only_blocks.get(place as usize).copied().unwrap_or(place)
     }
 
     fn model(&self) -> &'static Model {

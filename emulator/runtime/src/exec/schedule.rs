@@ -20,14 +20,13 @@ enum Progress {
     Finished,
 }
 
-/// Runs all blocks of a launch for which the engine is prepared.
+/// Runs the blocks of a launch for which the engine is prepared.
 ///
 /// # Errors
 /// The first report; nothing runs after it.
 pub(super) fn run_grid(launch: &Launch) -> Result<(), Report> {
     let mut residents = Residents::new(launch);
-    let count = launch.grid.iter().map(|&blocks| u64::from(blocks)).product();
-    let mut fresh = Order::new(count, &mut current().random);
+    let mut fresh = Order::new(launch.blocks(), &mut current().random).map(|place| launch.block_at(place));
     let mut next = fresh.next();
     loop {
         let index = match next {

@@ -94,13 +94,16 @@ fn reserve(length: usize) -> usize {
     address as usize
 }
 
-/// Gives the whole pages of a range in the arena or its shadows back to the system; they read as zero afterwards.
+/// Makes a range in the arena or its shadows zero, and gives its whole pages back to the system.
 pub fn discard(address: usize, length: usize) {
     const PAGE: usize = 4096;
-    let start = address.next_multiple_of(PAGE);
-    let end = (address + length) / PAGE * PAGE;
-    if start < end {
-        // SAFETY: the caller owns the range, which lies in a mapping of `reserve`.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    let end = address + length;
+    let first_page = address.next_multiple_of(PAGE).min(end);
+    let pages_end = (end / PAGE * PAGE).max(first_page);
+    // SAFETY: the caller owns the range, which lies in a mapping of `reserve`.
+    unsafe {
+        ptr::write_bytes(address as *mut u8, 0, first_page - address);
+        libc::madvise(first_page as *mut libc::c_void, pages_end - first_page, libc::MADV_DONTNEED);
+        ptr::write_bytes(pages_end as *mut u8, 0, end - pages_end);
     }
 }

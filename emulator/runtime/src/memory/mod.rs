@@ -1,4 +1,4 @@
-//! Device memory: guarded, poisoned allocations within a limit per device.
+//! Device memory: guarded allocations within a limit per device; poisoned, or if they are large, sparse.
 
 mod arena;
 mod ranges;
@@ -20,6 +20,10 @@ const RED_ZONE: usize = 256;
 const ALIGNMENT: usize = 256;
 /// Freed bytes per segment that rest before their addresses are used again.
 const QUARANTINE: usize = 256 << 20;
+/// Bytes from which an allocation of a device is sparse.
+const SPARSE_FROM: usize = 256 << 20;
+/// Bytes of a sparse allocation whose states are set together: those that a page of states has.
+const STATES_AT_ONCE: usize = 4096;
 
 /// Where an allocation lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,12 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// Whether its pages, and those of its states, cost nothing until they are used. It is not poisoned, and the states of
+    /// its bytes say [`ByteState::Unaddressable`] until [`Memory::note_untouched`] looks at them.
+    fn is_sparse(&self) -> bool {
+        self.size >= SPARSE_FROM && self.place != Place::Host
+    }
+
     /// Bytes from the allocation to an address: 0 if it holds it.
     fn distance(&self, address: usize) -> usize {
         let past = (address + 1).saturating_sub(self.start + self.size);
@@ -90,7 +100,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Allocates poisoned memory; of zero bytes too, as hipMalloc's callers expect a null pointer for that.
+    /// Allocates poisoned or sparse memory; of zero bytes too, as hipMalloc's callers expect a null pointer for that.
     ///
     /// # Errors
     /// `hipErrorOutOfMemory` when the device's limit would be passed.
@@ -108,11 +118,18 @@ impl Memory {
         };
         segment.live_bytes += size;
         self.allocated += 1;
-        self.live.insert(start, Allocation { start, size, place, number: self.allocated });
-        // SAFETY: the range was free and lies in the arena.
-        unsafe { ptr::write_bytes(start as *mut u8, POISON, size) };
-        // The host writes to pinned memory without telling.
-        set_state(start, size, if place == Place::Host { ByteState::Initialized } else { ByteState::Uninitialized });
+        let allocation = Allocation { start, size, place, number: self.allocated };
+        self.live.insert(start, allocation);
+        if !allocation.is_sparse() {
+            // SAFETY: the range was free and lies in the arena.
+            unsafe { ptr::write_bytes(start as *mut u8, POISON, size) };
+            // The host writes to pinned memory without telling.
+            set_state(
+                start,
+                size,
+                if place == Place::Host { ByteState::Initialized } else { ByteState::Uninitialized },
+            );
+        }
         Ok(start)
     }
 
@@ -123,8 +140,12 @@ impl Memory {
     pub fn free(&mut self, start: usize) -> HipResult<Allocation> {
         let allocation = self.live.remove(&start).ok_or(HipError::INVALID_VALUE)?;
         set_state(start, allocation.size, ByteState::Unaddressable);
-        // SAFETY: the allocation was live until now, so its bytes are ours.
-        unsafe { ptr::write_bytes(start as *mut u8, POISON, allocation.size) };
+        if allocation.is_sparse() {
+            arena::discard(start, allocation.size);
+        } else {
+            // SAFETY: the allocation was live until now, so its bytes are ours.
+            unsafe { ptr::write_bytes(start as *mut u8, POISON, allocation.size) };
+        }
         let segment = &mut self.segments[index_of(allocation.place)];
         segment.live_bytes -= allocation.size;
         segment.quarantine_bytes += allocation.size;
@@ -133,6 +154,16 @@ impl Memory {
             segment.reuse_oldest();
         }
         Ok(allocation)
+    }
+
+    /// Gives the bytes around an access that belong to a sparse allocation, and that nobody has written, their state.
+    pub fn note_untouched(&self, address: usize, bytes: usize) {
+        let Some(allocation) = self.find(address).or_else(|| self.find(address + bytes - 1)) else { return };
+        if allocation.is_sparse() {
+            let first = (address / STATES_AT_ONCE * STATES_AT_ONCE).max(allocation.start);
+            let end = (address + bytes).next_multiple_of(STATES_AT_ONCE).min(allocation.start + allocation.size);
+            shadow::raise_to_uninitialized(first, end - first);
+        }
     }
 
     /// The first addresses of the live allocations of a place.
@@ -211,6 +242,26 @@ mod tests {
         assert_eq!(bytes(start, 1000), vec![POISON; 1000]);
         assert_eq!(find_other(start, 1000, &[ByteState::Uninitialized]), None);
         assert_eq!((state_of(start - 1), state_of(start + 1000)), (ByteState::Unaddressable, ByteState::Unaddressable));
+    }
+
+    #[test]
+    fn sparse_memory_is_uninitialized_between_red_zones_and_forgets_what_was_in_it() {
+        let (mut memory, _guard) = fresh();
+        let start = memory.allocate(Place::Device(0), SPARSE_FROM + 1).unwrap();
+        let end = start + SPARSE_FROM + 1;
+        set_state(end - 3, 1, ByteState::Initialized);
+        // SAFETY: the allocation is live.
+        unsafe { ptr::write_bytes((start + 8192) as *mut u8, 7, 4096) };
+        memory.note_untouched(start - 1, 2);
+        memory.note_untouched(end - 1, 2);
+        assert_eq!((state_of(start - 1), state_of(start)), (ByteState::Unaddressable, ByteState::Uninitialized));
+        let last = [end - 3, end - 2, end - 1, end].map(state_of);
+        let untouched = ByteState::Uninitialized;
+        assert_eq!(last, [ByteState::Initialized, untouched, untouched, ByteState::Unaddressable]);
+        memory.free(start).unwrap();
+        assert_eq!(find_other(end - 9000, 9000, &[ByteState::Unaddressable]), None);
+        assert_eq!(memory.allocate(Place::Device(0), SPARSE_FROM + 1).unwrap(), start);
+        assert_eq!(bytes(start + 8192, 4096), vec![0; 4096]);
     }
 
     #[test]

@@ -28,18 +28,31 @@ pub fn set_state(address: usize, length: usize, state: ByteState) {
     let shadow = address.wrapping_add(arena.state_offset);
     if state == ByteState::Unaddressable && length >= 1 << 16 {
         discard(shadow, length);
+    } else {
+        // SAFETY: the caller's range lies in the arena, so its states lie in the mapping next to it.
+        unsafe { ptr::write_bytes(shadow as *mut u8, state as u8, length) };
     }
-    // SAFETY: the caller's range lies in the arena, so its states lie in the mapping next to it.
-    unsafe { ptr::write_bytes(shadow as *mut u8, state as u8, length) };
 }
 
-/// Copies the states of a range along with its bytes, so that a copy of uninitialised memory stays uninitialised.
+/// Makes the unaddressable bytes of a range uninitialised.
+pub fn raise_to_uninitialized(address: usize, length: usize) {
+    let arena = Arena::get();
+    if arena.state_offset != 0 {
+        let shadow = address.wrapping_add(arena.state_offset) as *mut u8;
+        // SAFETY: as in `set_state`; only the caller looks at the states of its range meanwhile.
+        let states = unsafe { std::slice::from_raw_parts_mut(shadow, length) };
+        states.iter_mut().for_each(|state| *state = (*state).max(ByteState::Uninitialized as u8));
+    }
+}
+
+/// Copies the states of a live range along with its bytes, so that a copy of uninitialised memory stays uninitialised.
 pub fn copy_state(to: usize, from: usize, length: usize) {
     let arena = Arena::get();
     if arena.state_offset != 0 {
         let shadow = |address: usize| address.wrapping_add(arena.state_offset) as *mut u8;
         // SAFETY: as in `set_state`, for both ranges.
         unsafe { ptr::copy(shadow(from), shadow(to), length) };
+        raise_to_uninitialized(to, length); // where the source is sparse and nobody has touched it
     }
 }
 

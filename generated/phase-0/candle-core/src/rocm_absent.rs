@@ -6,7 +6,8 @@
 //! link. The build script leaves that to the ROCm installation, or to this file where there is none, so that tests run
 //! and report "no device" instead of failing to link. `hip_api.yaml` of candle-rocm lists the functions.
 use rocm_rs::hip::bindings::{
-    self, hipDeviceProp_tR0600, hipError_t, hipFunction_t, hipMemcpyKind, hipModule_t, hipStream_t,
+    self, hipDeviceProp_tR0600, hipError_t, hipEvent_t, hipFunction_t, hipMemcpyKind, hipModule_t,
+    hipStream_t,
 };
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
@@ -16,12 +17,57 @@ const NO_DEVICE_TEXT: &CStr =
     c"no ROCm installation was found when this was built; set ROCM_PATH and build again";
 
 #[no_mangle]
+unsafe extern "C" fn hipDeviceCanAccessPeer(_: *mut c_int, _: c_int, _: c_int) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipDeviceEnablePeerAccess(_: c_int, _: c_uint) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
 unsafe extern "C" fn hipDeviceSynchronize() -> hipError_t {
     NO_DEVICE
 }
 
 #[no_mangle]
+unsafe extern "C" fn hipEventCreateWithFlags(_: *mut hipEvent_t, _: c_uint) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipEventDestroy(_: hipEvent_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipEventElapsedTime(_: *mut f32, _: hipEvent_t, _: hipEvent_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipEventQuery(_: hipEvent_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipEventRecord(_: hipEvent_t, _: hipStream_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipEventSynchronize(_: hipEvent_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
 unsafe extern "C" fn hipFree(_: *mut c_void) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipGetDevice(_: *mut c_int) -> hipError_t {
     NO_DEVICE
 }
 
@@ -51,6 +97,21 @@ unsafe extern "C" fn hipGetErrorString(_: hipError_t) -> *const c_char {
 }
 
 #[no_mangle]
+unsafe extern "C" fn hipGetLastError() -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipHostFree(_: *mut c_void) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipHostMalloc(_: *mut *mut c_void, _: usize, _: c_uint) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
 unsafe extern "C" fn hipMalloc(_: *mut *mut c_void, _: usize) -> hipError_t {
     NO_DEVICE
 }
@@ -71,11 +132,47 @@ unsafe extern "C" fn hipMemcpy(
 }
 
 #[no_mangle]
+unsafe extern "C" fn hipMemcpy2DAsync(
+    _: *mut c_void,
+    _: usize,
+    _: *const c_void,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: hipMemcpyKind,
+    _: hipStream_t,
+) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
 unsafe extern "C" fn hipMemcpyAsync(
     _: *mut c_void,
     _: *const c_void,
     _: usize,
     _: hipMemcpyKind,
+    _: hipStream_t,
+) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipMemcpyPeerAsync(
+    _: *mut c_void,
+    _: c_int,
+    _: *const c_void,
+    _: c_int,
+    _: usize,
+    _: hipStream_t,
+) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipMemsetAsync(
+    _: *mut c_void,
+    _: c_int,
+    _: usize,
     _: hipStream_t,
 ) -> hipError_t {
     NO_DEVICE
@@ -113,7 +210,17 @@ unsafe extern "C" fn hipModuleLoad(_: *mut hipModule_t, _: *const c_char) -> hip
 }
 
 #[no_mangle]
+unsafe extern "C" fn hipModuleLoadData(_: *mut hipModule_t, _: *const c_void) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
 unsafe extern "C" fn hipModuleUnload(_: hipModule_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipRuntimeGetVersion(_: *mut c_int) -> hipError_t {
     NO_DEVICE
 }
 
@@ -133,7 +240,17 @@ unsafe extern "C" fn hipStreamDestroy(_: hipStream_t) -> hipError_t {
 }
 
 #[no_mangle]
+unsafe extern "C" fn hipStreamQuery(_: hipStream_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
 unsafe extern "C" fn hipStreamSynchronize(_: hipStream_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipStreamWaitEvent(_: hipStream_t, _: hipEvent_t, _: c_uint) -> hipError_t {
     NO_DEVICE
 }
 
@@ -147,22 +264,41 @@ macro_rules! check_types {
 }
 
 check_types! {
+    hipDeviceCanAccessPeer
+    hipDeviceEnablePeerAccess
     hipDeviceSynchronize
+    hipEventCreateWithFlags
+    hipEventDestroy
+    hipEventElapsedTime
+    hipEventQuery
+    hipEventRecord
+    hipEventSynchronize
     hipFree
+    hipGetDevice
     hipGetDeviceCount
     hipGetDevicePropertiesR0600
     hipGetErrorName
     hipGetErrorString
+    hipGetLastError
+    hipHostFree
+    hipHostMalloc
     hipMalloc
     hipMemGetInfo
     hipMemcpy
+    hipMemcpy2DAsync
     hipMemcpyAsync
+    hipMemcpyPeerAsync
+    hipMemsetAsync
     hipModuleGetFunction
     hipModuleLaunchKernel
     hipModuleLoad
+    hipModuleLoadData
     hipModuleUnload
+    hipRuntimeGetVersion
     hipSetDevice
     hipStreamCreateWithFlags
     hipStreamDestroy
+    hipStreamQuery
     hipStreamSynchronize
+    hipStreamWaitEvent
 }

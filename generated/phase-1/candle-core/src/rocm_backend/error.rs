@@ -15,8 +15,63 @@ pub enum RocmError {
         message: String,
     },
 
-    #[error("{call} failed with rocBLAS status {status}")]
-    Blas { call: &'static str, status: u32 },
+    #[error("{call} failed with {message} ({code})")]
+    Hiprtc {
+        call: &'static str,
+        code: u32,
+        message: String,
+    },
+
+    #[error("{file} does not compile for {architecture}: {error}\n{log}")]
+    Compile {
+        file: String,
+        architecture: String,
+        error: Box<RocmError>,
+        log: String,
+    },
+
+    #[error("no kernels of {file} for {architecture}: {reason}; {remedy}")]
+    MissingKernels {
+        file: String,
+        architecture: String,
+        reason: String,
+        remedy: String,
+    },
+
+    #[error("{path} cannot be used: {problem}; {remedy}")]
+    UnusableKernels {
+        path: String,
+        problem: String,
+        remedy: String,
+    },
+
+    #[error("kernels for {architecture}, as CANDLE_ROCM_ARCH says, do not run on {gpu}: {error}")]
+    OtherArchitecture {
+        architecture: String,
+        gpu: String,
+        error: Box<RocmError>,
+    },
+
+    #[error("{call} failed with {name} ({status})")]
+    Blas {
+        call: &'static str,
+        status: u32,
+        name: String,
+    },
+
+    #[error("{call} failed with {name} ({status})")]
+    Miopen {
+        call: &'static str,
+        status: u32,
+        name: String,
+    },
+
+    #[error("{call} failed with {name} ({status})")]
+    Rocrand {
+        call: &'static str,
+        status: u32,
+        name: String,
+    },
 
     #[error("ROCm device {ordinal} not found: {count} device(s) visible, counted from 0")]
     DeviceNotFound { ordinal: usize, count: usize },
@@ -26,6 +81,21 @@ pub enum RocmError {
         requested: usize,
         free: usize,
         total: usize,
+    },
+
+    #[error("memory limit on ROCm: {requested} bytes requested, {held} of at most {limit} held")]
+    MemoryLimit {
+        requested: usize,
+        held: usize,
+        limit: usize,
+    },
+
+    #[error("{call}: {len} bytes from {offset} on, but the device memory has {size}")]
+    OutOfRange {
+        call: &'static str,
+        offset: usize,
+        len: usize,
+        size: usize,
     },
 
     #[error("{call}: the device memory has {expected} bytes, the host memory {got}")]

@@ -2,18 +2,27 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! Implementation of the ROCm backend: AMD GPUs through HIP.
 //!
-//! `hip`, `stream` and `memory` are the only modules that call HIP. They use `rocm_rs`'s raw declarations: its safe
-//! types are neither `Send` nor `Sync`, and its `Stream` is destroyed once per clone.
+//! `api` holds all that is C. `gpu`, `stream`, `event`, `allocator`, `memory` and `staging` own what its functions hand
+//! out, as types that are `Send` and `Sync`: `rocm_rs`'s own are neither, and its `Stream` is destroyed once per clone.
+//! A `Queue` puts them together, and a `RocmDevice` is a queue and the state of its random numbers.
+mod allocator;
+mod api;
 mod backend_device;
 mod backend_storage;
 pub mod device;
 pub mod error;
+mod event;
+mod gpu;
 mod hip;
 pub mod memory;
+mod queue;
+mod staging;
 pub mod storage;
 mod stream;
 
+pub use allocator::MemoryStats;
 pub use device::{device_count, is_available, RocmDevice};
 pub use error::{not_generated, RocmError};
+pub use event::Event;
 pub use memory::DeviceMemory;
 pub use storage::RocmStorage;

@@ -1,0 +1,126 @@
+"""The probe program, built in a patched Candle against the emulated device, once for each runtime."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from codegen.candle.tree import open_tree
+from codegen.paths import repository_root
+from codegen.plan.build import plan_tree
+from codegen.spec.kinds import Runtime
+from codegen.spec.loader import load_specs
+from codegen.verify.cargo import cargo_environment, run_cargo
+from codegen.verify.emulator import LIBRARY_PATH, prepare_emulator
+from codegen.verify.scratch import ScratchTree
+from codegen.verify.steps import FEATURE
+
+PROBE_SOURCES = tuple(sorted(Path(__file__).parent.glob("probe/*.rs")))
+
+
+class Probe:
+    """Runs the program of tests/backend/probe."""
+
+    def __init__(self, program: Path, environment: dict[str, str]) -> None:
+        self._program = program
+        self._environment = environment
+
+    def __call__(self, *words: str | int, **variables: str) -> subprocess.CompletedProcess[str]:
+        """What it says, and how it ends; `variables` are set for this run."""
+        environment = {**os.environ, **self._environment, **variables}
+        return self._run([str(self._program), *map(str, words)], environment)
+
+    def lines(self, *words: str | int, **variables: str) -> list[str]:
+        """What it prints; it has to end well."""
+        return _lines(self(*words, **variables))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Calls by function of each operation."""
+        found = {}
+        for line in self.lines("counts"):
+            words = line.split(" ")
+            calls = dict(word.split("=") for word in words if "=" in word)
+            name = " ".join(word for word in words if "=" not in word).strip()
+            found[name] = {function: int(number) for function, number in calls.items()}
+        return found
+
+    def lines_without_libraries(self, *words: str) -> list[str]:
+        """What it prints where no ROCm library can be found."""
+        return _lines(self._run([str(self._program), *words], _without_libraries()))
+
+    def lines_with(self, loader: Path, libraries: Path, *words: str) -> list[str]:
+        """What it prints with other libraries, and with the C library that they were made for."""
+        command = [str(loader), "--library-path", str(libraries), str(self._program), *words]
+        return _lines(self._run(command, _without_libraries()))
+
+    @staticmethod
+    def _run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def work() -> Path:
+    """What is kept between runs."""
+    return Path(os.environ.get("CANDLE_ROCM_WORK", repository_root() / "build" / "verify"))
+
+
+@pytest.fixture(scope="session")
+def emulator(work: Path) -> dict[str, str]:
+    """The variables with which programs run on the emulated device."""
+    return prepare_emulator(repository_root(), variables=os.environ, log=work / "logs" / "emulator.log")
+
+
+@pytest.fixture(scope="session")
+def probe(work: Path, emulator: dict[str, str]) -> Probe:
+    """The program, on the newest release."""
+    return Program("candle-nn", "backend_probe", PROBE_SOURCES).built(work, emulator)
+
+
+@pytest.fixture(scope="session")
+def dynamic_probe(work: Path, emulator: dict[str, str]) -> Probe:
+    """The same, with libraries that are opened when it runs."""
+    return Program("candle-nn", "backend_probe", PROBE_SOURCES).built(work, emulator, Runtime.DYNAMIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An example to add to a patched crate."""
+
+    crate: str
+    name: str
+    sources: tuple[Path, ...]
+    features: tuple[str, ...] = (FEATURE,)
+
+    def built(self, work: Path, emulator: dict[str, str], runtime: Runtime = Runtime.ROCM_RS) -> Probe:
+        """The program, built against the newest release."""
+        specs = load_specs()
+        tree = open_tree(specs.candle.releases[-1].version)
+        plan = plan_tree(tree, specs, runtime=runtime)
+        overlay: dict[str, bytes | None] = {change.path: change.after for change in plan.changes}
+        for source in self.sources:
+            overlay[f"{self.crate}/examples/{self.name}/{source.name}"] = source.read_bytes()
+        scratch = ScratchTree(work / "scratch" / "backend", work / "target")
+        environment = cargo_environment(scratch.target_dir, **emulator)
+        program = work / "scratch" / f"{self.name}-{runtime.value}"
+        with scratch.exclusive():
+            scratch.sync(tree.root, overlay)
+            build = ["build", "-p", self.crate, "--features", ",".join(self.features), "--example", self.name]
+            run = run_cargo(scratch.root, build, log=work / "logs" / f"{program.name}.log", environment=environment)
+            assert run.ok, run.complaint or run.errors
+            shutil.copy(scratch.target_dir / "debug" / "examples" / self.name, program)
+        return Probe(program, {**emulator, "CANDLE_ROCM_CACHE_DIR": str(work / "kernels")})
+
+
+def _without_libraries() -> dict[str, str]:
+    """Our environment, but for what leads to ROCm's libraries."""
+    return {name: value for name, value in os.environ.items() if name not in (LIBRARY_PATH, "ROCM_PATH")}
+
+
+def _lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout.splitlines()

@@ -1,0 +1,58 @@
+"""Indices out of range: harmless as long as nobody asks, and the CPU's errors with CANDLE_ROCM_CHECK_INDICES=1."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from backend.conftest import Probe
+
+pytestmark = [pytest.mark.cargo, pytest.mark.network]
+
+WRONG = {"one": 7, "two": 7, "negative": 2**64 - 2}
+"""The first wrong index of each choice, as a usize."""
+
+
+class Case(NamedTuple):
+    """An operation with indices of a type."""
+
+    operation: str
+    dtype: str
+    which: str
+
+
+def answers(probe: Probe, *, checked: bool) -> dict[Case, tuple[str, str]]:
+    """What the GPU answers, and the CPU."""
+    found = {}
+    for line in probe.lines("indices", CANDLE_ROCM_CHECK_INDICES=str(int(checked))):
+        match = re.fullmatch(r"(\w+) (\w+) (\w+): (.*) / (.*)", line)
+        assert match, line
+        operation, dtype, which, ours, cpu = match.groups()
+        found[Case(operation, dtype, which)] = (ours, cpu)
+    assert len(found) == 5 * (4 + 4 + 5)
+    return found
+
+
+def test_checked_indices_are_the_cpus_errors(probe: Probe) -> None:
+    for case, (ours, cpu) in answers(probe, checked=True).items():
+        if case.which in WRONG:
+            name = case.operation.replace("_", "-")
+            assert ours == f"error {name} invalid index {WRONG[case.which]} with dim size 6", case
+            # The CPU backend calls scatter and scatter_add gather, too.
+            assert cpu in (ours, ours.replace(name, "gather")), case
+        else:
+            assert ours == cpu, case
+
+
+def test_unchecked_indices_are_left_out(probe: Probe) -> None:
+    found = answers(probe, checked=False)
+    for case, (ours, cpu) in found.items():
+        if case.which in WRONG:
+            assert cpu.startswith("error"), case
+        else:
+            assert ours == cpu, case
+        if case.which in ("one", "negative"):
+            assert ours == found[case._replace(which="unused")][0], case

@@ -1,0 +1,25 @@
+"""Optional providers, compiled into the newest release and tested on the device; candle-core only, which has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codegen.spec.kinds import Runtime
+from releases.command_line import passed_tests, verified
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.cargo, pytest.mark.network]
+
+
+def test_optional_providers_compute_as_the_cpu(newest: str, work: Path) -> None:
+    """Convolutions and activations by MIOpen, random numbers by rocRAND."""
+    steps = verified(newest, ("clippy-providers-on", "rocm-providers-tests"), work)
+    assert passed_tests(steps["rocm-providers-tests"]) >= 13
+
+
+def test_optional_providers_compile_with_the_dynamic_runtime(newest: str, work: Path) -> None:
+    verified(newest, ("clippy-providers-on",), work, "--runtime", Runtime.DYNAMIC.value)
