@@ -13,11 +13,11 @@ export CARGO_PROFILE_DEV_DEBUG ?= 0
 export ARCH
 
 # What `test` runs after the tool's own tests; with `make --jobs=2 test`, the releases stand beside the rest.
-PARTS := releases rocm-toolchain kernel-tests backend-tests mutations code-objects
+PARTS := releases newest-release backend-tests kernel-tests mutations code-objects
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator rocm-toolchain code-objects kernel-tests backend-tests mutations \
-	releases lint format regen bench clean
+	releases newest-release lint format regen bench clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +35,10 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 	$(BIN)/candle-rocm verify $(CANDLE) --only check-off --only check-on
 
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
-	@status=0; $(MAKE) unit || status=$$?; $(MAKE) --keep-going $(PARTS) || status=$$?; exit $$status
+	@status=0; \
+	for part in rocm-toolchain unit; do $(MAKE) $$part || status=$$?; done; \
+	$(MAKE) --keep-going $(PARTS) || status=$$?; \
+	exit $$status
 
 unit: setup ## Run the tool's own tests (seconds).
 	$(BIN)/pytest -n auto tests/unit tests/golden
@@ -57,14 +60,17 @@ kernel-tests: setup emulator ## Test the kernels and the emulated device.
 	cargo test --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/kernels
 
-backend-tests: setup emulator rocm-toolchain ## Test the backend of a patched Candle on the emulated device: costs, faults, threads, training.
+backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
 	$(BIN)/pytest tests/backend
 
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
 
-releases: setup ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" narrows them).
-	$(BIN)/pytest tests/releases
+releases: setup emulator ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" narrows them).
+	$(BIN)/pytest tests/releases --ignore tests/releases/newest
+
+newest-release: setup emulator rocm-toolchain ## Build every target of the newest release; run all its tests on the device.
+	$(BIN)/pytest tests/releases/newest
 
 lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of the emulator.
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from work_folder import work_folder
 
 from codegen.candle.tree import open_tree
 from codegen.paths import repository_root
@@ -66,7 +67,7 @@ class Probe:
 @pytest.fixture(scope="session")
 def work() -> Path:
     """What is kept between runs."""
-    return Path(os.environ.get("CANDLE_ROCM_WORK", repository_root() / "build" / "verify"))
+    return work_folder("newest")
 
 
 @pytest.fixture(scope="session")

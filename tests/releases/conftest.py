@@ -6,11 +6,15 @@ RELEASES="0.9.1 0.11.1" in the environment narrows the run, and has everything d
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from work_folder import work_folder
 
 from codegen.spec.loader import load_specs
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMED = os.environ.get("RELEASES", "").split()
 
@@ -44,6 +48,4 @@ def newest() -> str:
 @pytest.fixture(scope="session")
 def work() -> Path:
     """Scratch trees, logs and cargo's target folder, kept between runs."""
-    folder = Path(os.environ.get("CANDLE_ROCM_WORK", Path(__file__).parents[2] / "build" / "verify"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return work_folder("verify")

@@ -1,0 +1,32 @@
+"""What takes minutes and is done for the newest release only: every target, candle-nn's tests, the CPU's tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releases.command_line import LEAST_TESTS, passed_tests, verified
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.cargo, pytest.mark.network]
+
+
+def test_every_target_builds(newest: str, work: Path) -> None:
+    """Tests, examples and benches."""
+    verified(newest, ("all-targets-on",), work)
+
+
+def test_candle_nns_tests_pass_on_the_device(newest: str, work: Path) -> None:
+    """The fused operations on ROCm compared with the CPU, attention with a naive one, and candle-nn's own tests."""
+    steps = verified(newest, ("rocm-nn-tests",), work)
+    assert passed_tests(steps["rocm-nn-tests"]) >= 40
+
+
+def test_cpu_tests_pass_without_the_feature(newest: str, work: Path) -> None:
+    """Candle's own CPU tests, feature off; on the newest release, because building them takes minutes."""
+    step = verified(newest, ("cpu-tests-off",), work)["cpu-tests-off"]
+    assert "SKIPPED" not in step["detail"]
+    assert passed_tests(step) >= LEAST_TESTS
