@@ -16,7 +16,7 @@ export ARCH
 PARTS := releases newest-release backend-tests kernel-tests mutations code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate test unit kernels emulator rocm-toolchain code-objects kernel-tests backend-tests mutations \
+.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu rocm-toolchain code-objects kernel-tests backend-tests mutations \
 	releases newest-release lint format regen bench clean
 
 help: ## List the targets.
@@ -49,6 +49,12 @@ kernels: setup ## Render the HIP kernels from their specs (generated/kernels, do
 emulator: ## Build the emulated HIP device.
 	cargo build --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
 
+nvidia: ## Build HIP's libraries for an NVIDIA GPU (needs no CUDA; running them does).
+	cargo build --quiet --release --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+
+bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
+	$(BIN)/candle-rocm bench $(BENCH)
+
 rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian's packages (below build/, no root).
 	$(BIN)/python -m codegen.rocm
 
@@ -72,7 +78,7 @@ releases: setup emulator ## Patch, build and test real Candle releases (RELEASES
 newest-release: setup emulator rocm-toolchain ## Build every target of the newest release; run all its tests on the device.
 	$(BIN)/pytest tests/releases/newest
 
-lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of the emulator.
+lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of the emulator and of nvidia/.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -80,6 +86,8 @@ lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy
 	$(BIN)/candle-rocm spec lint
 	cargo fmt --all --check --manifest-path emulator/Cargo.toml
 	cargo clippy --quiet --release --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
+	cargo fmt --all --check --manifest-path nvidia/Cargo.toml
+	cargo clippy --quiet --release --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
 
 format: setup ## Format the Python sources.
 	$(BIN)/ruff format .

@@ -28,6 +28,7 @@ COMMANDS = {
     "revert": "Take phases back, to the last byte.",
     "verify": "cargo check, clippy and tests of the patched tree.",
     "kernels": "The HIP kernels: list, render, compile, and what they use of a GPU.",
+    "bench": "How fast the kernels are on a GPU, beside a copy and PyTorch.",
     "doctor": "What this machine has and lacks.",
     "versions": "Candle releases that were tried.",
     "explain": "Why a line of Candle is, or is not, touched.",

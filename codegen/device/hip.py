@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ DEVICE_TO_HOST: Final = 2
 _WARP_SIZE: Final = 87
 _MULTIPROCESSORS: Final = 63
 """Of hipDeviceAttribute_t since ROCm 6.0 (specs/hip_api.yaml)."""
+_GCN_ARCH_NAME: Final = 1160
+"""Where hipDeviceProp_tR0600 has gcnArchName."""
 
 
 class HipError(Exception):
@@ -67,7 +70,7 @@ class Device:
 
     @property
     def target(self) -> str:
-        """`amd` or `emulator`."""
+        """`amd`, `emulator` or `nvidia`."""
         return self.libraries.target
 
     def _attribute(self, attribute: int) -> int:
@@ -144,9 +147,13 @@ class Device:
 
 
 def _architecture(properties: bytes) -> str:
-    """`gfx1100`, from the bytes of hipDeviceProp_tR0600 (gcnArchName; features such as `:xnack-` are cut off)."""
-    start = properties.index(b"gfx")
-    return properties[start : properties.index(b"\0", start)].decode().split(":")[0]
+    """`gfx1100`, from the bytes of hipDeviceProp_tR0600 (gcnArchName; features such as `:xnack-` are cut off).
+
+    HIP on NVIDIA has `sm_90` there.
+    """
+    name = re.search(rb"(gfx|sm_)[0-9a-z]+", properties[_GCN_ARCH_NAME:])
+    assert name, "libamdhip64 names no architecture"
+    return name[0].decode()
 
 
 class Module:
@@ -161,19 +168,35 @@ class Module:
 
     def launch(self, launch: Launch) -> None:
         """Enqueues a kernel on the default stream. Raises HipError for an unknown symbol or a refused launch."""
+        self.prepared(launch)()
+
+    def prepared(self, launch: Launch) -> PreparedLaunch:
+        """The launch, to be enqueued any number of times. Raises HipError for an unknown symbol."""
         function = self._functions.get(launch.symbol)
         if function is None:
             function = c_void_p()
             self._device.call("hipModuleGetFunction", byref(function), self._module, launch.symbol.encode())
             self._functions[launch.symbol] = function
-        values = [ctypes.create_string_buffer(argument, len(argument)) for argument in launch.arguments]
-        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        sizes = [c_uint(n) for n in (*launch.grid, *launch.block, launch.lds)]
-        self._device.call("hipModuleLaunchKernel", function, *sizes, c_void_p(0), pointers, c_void_p(0))
+        return PreparedLaunch(self._device, function, launch)
 
     def unload(self) -> None:
         """Gives the module back."""
         self._device.call("hipModuleUnload", self._module)
+
+
+class PreparedLaunch:
+    """A launch whose arguments are in memory, so that enqueueing it is one call."""
+
+    def __init__(self, device: Device, function: c_void_p, launch: Launch) -> None:
+        self._device = device
+        self._values = [ctypes.create_string_buffer(argument, len(argument)) for argument in launch.arguments]
+        pointers = (c_void_p * len(self._values))(*(ctypes.addressof(value) for value in self._values))
+        sizes = [c_uint(n) for n in (*launch.grid, *launch.block, launch.lds)]
+        self._arguments = (function, *sizes, c_void_p(0), pointers, c_void_p(0))
+
+    def __call__(self) -> None:
+        """Enqueues it on the default stream. Raises HipError for a refused launch."""
+        self._device.call("hipModuleLaunchKernel", *self._arguments)
 
 
 def compile_source(

@@ -43,9 +43,10 @@ class Kernels:
     def launch(self, family: str, launches: Iterable[Launch]) -> None:
         """Enqueues launches of a family's kernels, in order."""
         for launch in launches:
-            self._module(family).launch(launch)
+            self.module(family).launch(launch)
 
-    def _module(self, family: str) -> Module:
+    def module(self, family: str) -> Module:
+        """A family's code on the device, compiled when it is first asked for."""
         if family not in self._modules:
             sources = self._instead if self._instead and self._instead.has(family) else self.sources
             headers = {header.path: header.text for header in sources.headers}

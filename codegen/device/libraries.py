@@ -1,4 +1,4 @@
-"""Finds libamdhip64 and libhiprtc: of an AMD GPU, or the emulated device's."""
+"""Finds libamdhip64 and libhiprtc: of an AMD GPU, the emulated device's, or those of HIP on NVIDIA."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Libraries:
     hip: ctypes.CDLL
     hiprtc: ctypes.CDLL
     target: str
-    """`amd` or `emulator`: what results obtained with them may be called."""
+    """`amd`, `emulator` or `nvidia` (HIP on NVIDIA): what results obtained with them may be called."""
     folder: str
     """Where they were found; empty for the loader's own search."""
 
@@ -65,5 +65,12 @@ def _load(folder: str) -> Libraries:
     prefix = f"{folder}/" if folder else ""
     hip = ctypes.CDLL(f"{prefix}libamdhip64.so", mode=ctypes.RTLD_GLOBAL)
     hiprtc = ctypes.CDLL(f"{prefix}libhiprtc.so", mode=ctypes.RTLD_GLOBAL)
-    emulated = hasattr(hip, "candle_rocm_emulator_last_report")
-    return Libraries(hip, hiprtc, "emulator" if emulated else "amd", folder)
+    return Libraries(hip, hiprtc, _target(hip), folder)
+
+
+def _target(hip: ctypes.CDLL) -> str:
+    """What a libamdhip64 runs on: ours say so by a function that ROCm's lacks."""
+    for function, target in (("candle_rocm_emulator_last_report", "emulator"), ("candle_rocm_on_nvidia", "nvidia")):
+        if hasattr(hip, function):
+            return target
+    return "amd"

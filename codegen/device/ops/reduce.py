@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from codegen.device.kernels import Kernels
 
-_COLUMN_LANES = 4
+_COLUMN_LANES = 8
 """Of reduce_columns: elements that a thread reads at once."""
 
 

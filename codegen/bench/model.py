@@ -1,0 +1,121 @@
+"""What a row of the benchmark is, and what was measured of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from codegen.device.kernels import Kernels
+    from codegen.device.tensor import Tensor
+
+LIMITS = ("copy", "read", "write", "rival")
+"""What a row's goal is a share of: the fastest copy, read or write of as many bytes, or PyTorch's speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input: what it holds, `normal`, `below:N` (whole numbers from 0 to N - 1) or `even` (0 and 1)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    fill: str = "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation on one size."""
+
+    op: str
+    dtype: str
+    size: str
+    """The sizes as people write them: `8192x8192`."""
+    inputs: tuple[Operand, ...]
+    ours: Callable[[Kernels, Sequence[Tensor]], Tensor]
+    theirs: Callable[[Any, Sequence[Any]], Any] | None
+    """The same with PyTorch's module and tensors."""
+    moved: int
+    """Bytes that have to move at least once."""
+    goal: float
+    """Share of the limit, 0.9 for 90 %."""
+    limit: str = "copy"
+    tolerance: float = 0.0
+    """Largest relative error in the 2-norm; results of whole numbers are equal."""
+    seen: Callable[[Any, Sequence[Any], Any], Any] | None = None
+    """What is compared in place of the result itself, made of PyTorch's inputs and a result."""
+
+    @property
+    def name(self) -> str:
+        """`add 2^27 f32`."""
+        return f"{self.op} {self.size} {self.dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """GB/s of the plain kernels for one number of bytes."""
+
+    copy: float
+    read: float
+    write: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A row's figures."""
+
+    row: Row
+    microseconds: float
+    """Median of all launches."""
+    rival_microseconds: float | None
+    """PyTorch's, in the same run; None where it has no such operation, or is not installed."""
+    limit: float | None
+    """GB/s that the goal is a share of."""
+    error: float | None
+    """Relative error in the 2-norm against PyTorch's result; None where there is nothing to compare with."""
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """Bytes that have to move once, per time."""
+        return self.row.moved / self.microseconds / 1e3
+
+    @property
+    def share(self) -> float | None:
+        """Of the limit; of PyTorch's speed where that is the limit."""
+        if self.row.limit == "rival":
+            return self.ratio
+        return self.gigabytes_per_second / self.limit if self.limit else None
+
+    @property
+    def ratio(self) -> float | None:
+        """PyTorch's time over ours: above 1 ours is faster."""
+        return self.rival_microseconds / self.microseconds if self.rival_microseconds else None
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether the result is what PyTorch makes."""
+        return self.error is None or self.error <= self.row.tolerance
+
+    @property
+    def meets_goal(self) -> bool | None:
+        """Whether the goal is reached; None where there is no limit to hold it against."""
+        return None if self.share is None else self.share >= self.row.goal
+
+    def document(self) -> Mapping[str, object]:
+        """For JSON."""
+        return {
+            "op": self.row.op,
+            "dtype": self.row.dtype,
+            "size": self.row.size,
+            "microseconds": round(self.microseconds, 3),
+            "rival_microseconds": self.rival_microseconds and round(self.rival_microseconds, 3),
+            "gigabytes_per_second": round(self.gigabytes_per_second, 1),
+            "limit": self.row.limit,
+            "limit_gigabytes_per_second": self.limit and round(self.limit, 1),
+            "share": self.share and round(self.share, 4),
+            "goal": self.row.goal,
+            "meets_goal": self.meets_goal,
+            "error": self.error,
+            "correct": self.is_correct,
+        }

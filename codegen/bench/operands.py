@@ -1,0 +1,75 @@
+"""Inputs of a row, held by PyTorch where it is installed, so that both sides read the same memory."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codegen.device.hip import Buffer
+from codegen.device.tensor import Tensor, numpy_type
+from codegen.kernels.dtypes import dtype
+from codegen.kernels.layout import View
+
+if TYPE_CHECKING:
+    from codegen.bench.model import Operand
+    from codegen.device.hip import Device
+
+_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "u32": "int32", "i64": "int64"}
+_ARRAY = {"f32": "<f4", "f16": "<f2", "bf16": "<i2", "u8": "|u1", "u32": "<i4", "i64": "<i8"}
+"""Types of the array interface, which has neither bf16 nor what PyTorch calls a u32."""
+
+
+def torch_or_none() -> Any:
+    """PyTorch if it is installed and sees a GPU."""
+    try:
+        torch = import_module("torch")
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def torch_input(torch: Any, operand: Operand) -> Any:
+    """Made-up numbers in PyTorch's memory."""
+    kind = getattr(torch, _TORCH[operand.dtype])
+    if operand.fill == "normal":
+        return torch.randn(operand.shape, device="cuda", dtype=torch.float32).to(kind)
+    return torch.randint(0, _below(operand), operand.shape, device="cuda", dtype=kind)
+
+
+def plain_input(device: Device, operand: Operand) -> Tensor:
+    """The same without PyTorch."""
+    random = np.random.default_rng(1)
+    kind = numpy_type(dtype(operand.dtype))
+    if operand.fill == "normal":
+        values = random.standard_normal(operand.shape, dtype=np.float32).astype(kind)
+    else:
+        values = random.integers(0, _below(operand), operand.shape).astype(kind)
+    return Tensor.from_numpy(device, values, dtype(operand.dtype))
+
+
+def _below(operand: Operand) -> int:
+    return 2 if operand.fill == "even" else int(operand.fill.removeprefix("below:"))
+
+
+def as_ours(device: Device, held: Any, kind: str) -> Tensor:
+    """A contiguous tensor of PyTorch's as one of ours, in the same memory."""
+    element = dtype(kind)
+    buffer = Buffer(held.data_ptr(), held.numel() * element.size)
+    return Tensor(device, buffer, element, View.contiguous(tuple(held.shape)))
+
+
+def as_torchs(torch: Any, tensor: Tensor) -> Any:
+    """A tensor of ours as one of PyTorch's, in the same memory; u32 becomes i32."""
+
+    interface = {
+        "version": 3,
+        "shape": tensor.shape,
+        "strides": tuple(stride * tensor.dtype.size for stride in tensor.view.strides),
+        "typestr": _ARRAY[tensor.dtype.name],
+        "data": (tensor.address, False),
+    }
+    held = torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
+    return held.view(torch.bfloat16) if tensor.dtype.name == "bf16" else held

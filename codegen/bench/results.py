@@ -1,0 +1,132 @@
+"""Figures of a run as JSON, as a table and as a plot, and what became slower since another run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from codegen.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from codegen.bench.model import Measured
+
+SCHEMA_VERSION = 1
+LABELS = {"amd": "ROCm on an AMD GPU", "nvidia": "HIP on NVIDIA", "emulator": "the emulated device (no measure of speed)"}
+"""What figures obtained on a target may be called."""
+HEADINGS = ("row", "us", "GB/s", "of limit", "goal", "x PyTorch", "error", "")
+BAR, ROW_HEIGHT, NAMES = 420, 15, 340
+"""Pixels of the plot: a bar of 100 %, a row, and the names' column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All rows of one run."""
+
+    target: str
+    device: str
+    rows: tuple[Measured, ...]
+
+    @property
+    def label(self) -> str:
+        """`HIP on NVIDIA, sm_90`."""
+        return f"{LABELS[self.target]}, {self.device}"
+
+    def document(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "target": self.target,
+            "device": self.device,
+            "rows": [dict(row.document()) for row in self.rows],
+        }
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """A line of text per row, under HEADINGS."""
+        return [
+            (
+                own.row.name,
+                f"{own.microseconds:.1f}",
+                f"{own.gigabytes_per_second:.0f}",
+                "" if own.share is None or own.row.limit == "rival" else f"{own.share:.0%}",
+                ">= PyTorch" if own.row.limit == "rival" else f"{own.row.goal:.0%}",
+                "" if own.ratio is None else f"{own.ratio:.2f}",
+                "" if own.error is None else f"{own.error:.1e}",
+                verdict(own),
+            )
+            for own in self.rows
+        ]
+
+
+def verdict(measured: Measured) -> str:
+    """In a word: `ok`, `below the goal`, `WRONG`; nothing where there was nothing to hold it against."""
+    if not measured.is_correct:
+        return "WRONG"
+    return {None: "", True: "ok", False: "below the goal"}[measured.meets_goal]
+
+
+def plot(run: Run) -> str:
+    """An SVG with a bar per row: its share of the limit, and a mark at the goal."""
+    rows = [own for own in run.rows if own.share is not None]
+    height = (len(rows) + 3) * ROW_HEIGHT
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{NAMES + BAR + 90}" height="{height}" '
+        'font-family="sans-serif" font-size="11">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="4" y="{ROW_HEIGHT}" font-weight="bold">Share of the copy, read or write limit, or of PyTorch\'s speed: '
+        f"{escape(run.label)}</text>",
+    ]
+    for number, own in enumerate(rows, 2):
+        y = number * ROW_HEIGHT
+        share = min(own.share or 0, 1.2)
+        colour = "#2a7" if own.meets_goal else "#d72"
+        goal = NAMES + own.row.goal * BAR
+        lines += [
+            f'<text x="{NAMES - 6}" y="{y + 10}" text-anchor="end">{escape(own.row.name)}</text>',
+            f'<rect x="{NAMES}" y="{y + 2}" width="{share * BAR:.1f}" height="{ROW_HEIGHT - 4}" fill="{colour}"/>',
+            f'<line x1="{goal:.1f}" x2="{goal:.1f}" y1="{y}" y2="{y + ROW_HEIGHT}" stroke="black"/>',
+        ]
+    return "\n".join([*lines, "</svg>", ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """A row that takes longer than it did."""
+
+    name: str
+    before: float
+    after: float
+    """Microseconds."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.before:.1f} us, now {self.after:.1f} us ({self.after / self.before:.2f} times)"
+
+
+def slower(before: Path, after: Run, *, factor: float) -> list[Slower]:
+    """Rows that take more than `factor` times what they took in the run of a JSON file.
+
+    Raises UsageError for a file that is no such run, or one of another device.
+    """
+    document = _loaded(before)
+    if (document["target"], document["device"]) != (after.target, after.device):
+        raise UsageError(
+            f"{before} is of {document['target']} {document['device']}, this run of {after.target} {after.device}",
+            remedy="compare runs of one device",
+        )
+    old = {f"{row['op']} {row['size']} {row['dtype']}": float(row["microseconds"]) for row in document["rows"]}
+    found = [Slower(own.row.name, old[own.row.name], own.microseconds) for own in after.rows if own.row.name in old]
+    return [row for row in found if row.after > factor * row.before]
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {error}", remedy="name a file that --json wrote") from error
+    if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
+        raise UsageError(f"{path} is no run of this version", remedy="name a file that --json wrote")
+    return document

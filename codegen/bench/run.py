@@ -1,0 +1,111 @@
+"""Measures rows: our kernels, PyTorch and the plain kernels in turns, on one device."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from codegen.bench.clock import Clock, Recorder, TimedDevice
+from codegen.bench.model import Limits, Measured
+from codegen.bench.operands import as_ours, as_torchs, plain_input, torch_input, torch_or_none
+from codegen.kernels.dtypes import dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from codegen.bench.model import Row
+    from codegen.device.tensor import Tensor
+
+ROUNDS = 2
+"""Of Clock.round for each side, after one that does not count."""
+MUCH = 400 << 20
+"""Bytes of inputs that no cache holds: smaller inputs are made several times and taken in turns."""
+MOST_SETS = 6
+
+
+class Bench:
+    """One device, and what its limits are."""
+
+    def __init__(self) -> None:
+        self.device = TimedDevice()
+        self.torch = torch_or_none()
+        self._kernels = Recorder(self.device)
+        self._clock = Clock(self.device)
+        self._limits: dict[int, Limits] = {}
+
+    def measured(self, row: Row) -> Measured:
+        """The row's figures. Raises HipError where a kernel fails."""
+        with self.device.released():
+            held, tensors = self._sets(row)
+            error = self._error(row, held[0], tensors[0]) if held and row.theirs else None
+            ours = [self._kernels.recorded(partial(row.ours, self._kernels, own)) for own in tensors]
+            theirs = self._theirs(row, held)
+            times, rival = self._times(ours, theirs)
+        if self.torch:
+            del held, theirs
+            self.torch.cuda.empty_cache()
+        return Measured(row, times, rival, self._limit(row), error)
+
+    def _sets(self, row: Row) -> tuple[list[list[Any]], list[list[Tensor]]]:
+        size = sum(dtype(own.dtype).size * math.prod(own.shape) for own in row.inputs)
+        number = min(max(-(-MUCH // size), 1), MOST_SETS)
+        if self.torch is None:
+            return [], [[plain_input(self.device, own) for own in row.inputs] for _ in range(number)]
+        held = [[torch_input(self.torch, own) for own in row.inputs] for _ in range(number)]
+        kinds = [own.dtype for own in row.inputs]
+        return held, [
+            [as_ours(self.device, tensor, kind) for tensor, kind in zip(own, kinds, strict=True)] for own in held
+        ]
+
+    def _error(self, row: Row, held: Sequence[Any], tensors: Sequence[Tensor]) -> float:
+        """Of our result against PyTorch's, as 2-norms; 0 or infinity for whole numbers."""
+        torch = self.torch
+        assert row.theirs
+        expected = row.theirs(torch, [tensor.clone() for tensor in held])
+        result = as_torchs(torch, row.ours(self._kernels, tensors))
+        if row.seen:
+            expected, result = (row.seen(torch, held, one) for one in (expected, result))
+        assert expected.shape == result.shape, f"{row.name}: {result.shape}, not {expected.shape}"
+        if not expected.is_floating_point():
+            return 0.0 if torch.equal(expected.to(torch.int64), result.to(torch.int64)) else math.inf
+        # Infinite sums are the same infinity on both sides.
+        difference = torch.where(expected == result, 0.0, result.double() - expected.double())
+        norm = torch.where(expected.isinf(), 0.0, expected.double()).norm()
+        return float(difference.norm() / norm) if norm else float(difference.norm())
+
+    def _theirs(self, row: Row, held: Sequence[Sequence[Any]]) -> list[Callable[[], None]]:
+        theirs = row.theirs
+        if theirs is None:
+            return []
+
+        def work(own: Sequence[Any]) -> Callable[[], None]:
+            def once() -> None:
+                theirs(self.torch, own)
+
+            return once
+
+        return [work(own) for own in held]
+
+    def _times(self, ours: list[Callable[[], None]], theirs: list[Callable[[], None]]) -> tuple[float, float | None]:
+        """Medians of both sides, whose rounds alternate."""
+        own: list[float] = []
+        rival: list[float] = []
+        for number in range(ROUNDS + 1):
+            for side, works in ((own, ours), (rival, theirs)):
+                if works:
+                    times = self._clock.round(works)
+                    side += times if number else []
+        return statistics.median(own), statistics.median(rival) if rival else None
+
+    def _limit(self, row: Row) -> float | None:
+        if row.limit == "rival":
+            return None
+        # A copy moves its tensor twice; limits go with the size of one tensor.
+        size = row.moved // (2 if row.limit == "copy" else 1)
+        known = next((size_ for size_ in self._limits if 0.8 < size_ / size < 1.25), None)
+        if known is None:
+            known = size // 16 * 16
+            self._limits[known] = self._clock.limits(known)
+        return float(getattr(self._limits[known], row.limit))

@@ -1,0 +1,61 @@
+"""`candle-rocm bench`: how fast the kernels are on the GPU of this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from codegen.cli.options import note
+
+if TYPE_CHECKING:
+    from codegen.bench.model import Measured
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("bench")
+@click.option("--only", "wanted", multiple=True, metavar="TEXT", help="Rows whose name has TEXT; may be repeated.")
+@click.option("--json", "json_to", type=_file, help="Write the figures here.")
+@click.option("--plot", "plot_to", type=_file, help="Write a plot (SVG) here.")
+@click.option("--against", type=_file, help="Figures of an earlier run: rows that became slower are an error.")
+@click.option("--factor", default=1.1, show_default=True, help="With --against, how many times as long is slower.")
+def command(
+    *, wanted: tuple[str, ...], json_to: Path | None, plot_to: Path | None, against: Path | None, factor: float
+) -> None:
+    """Time every kernel family on the GPU, in turns with PyTorch if it is installed, and check each result.
+
+    Needs a GPU: $CANDLE_ROCM_HIP names a folder with libamdhip64.so and libhiprtc.so, if not those of ROCm.
+    """
+    from codegen.bench.results import HEADINGS, Run, plot, slower
+    from codegen.bench.rows import rows
+    from codegen.bench.run import Bench
+    from codegen.errors import ExitCode, UsageError
+
+    chosen = [row for row in rows() if not wanted or any(text in row.name for text in wanted)]
+    if not chosen:
+        raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave --only out to see all")
+    bench = Bench()
+    measured: list[Measured] = []
+    for row in chosen:
+        measured.append(bench.measured(row))
+        note(f"{len(measured)} of {len(chosen)}: {row.name}")
+    run = Run(bench.device.target, bench.device.architecture, tuple(measured))
+    click.echo(run.label)
+    if bench.torch is None:
+        click.echo("PyTorch is not installed: nothing was compared with it, and no result was checked")
+    lines = [HEADINGS, *run.cells()]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    for line in lines:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if json_to:
+        json_to.write_text(json.dumps(run.document(), indent=1) + "\n", encoding="utf-8")
+    if plot_to:
+        plot_to.write_text(plot(run), encoding="utf-8")
+    worse = slower(against, run, factor=factor) if against else []
+    for regression in worse:
+        click.echo(f"slower: {regression}", err=True)
+    if worse or not all(own.is_correct for own in measured):
+        raise SystemExit(ExitCode.VERIFICATION_FAILED)

@@ -1,0 +1,131 @@
+//! Memory of the device and of the host, and copies between them. The driver knows of each address where it lies.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use api::amdhip64::*;
+use cuda::{Address, Copy2D, MEMORY_UNIFIED};
+
+use crate::call::{api, check, store};
+use crate::context::{enter, of};
+
+/// The flags of pinned memory that the driver has too: portable, mapped, write-combined.
+const SHARED_FLAGS: c_uint = 7;
+
+/// An address as the driver takes it.
+fn address<T>(pointer: *const T) -> Address {
+    pointer.expose_provenance() as Address
+}
+
+api! {
+    /// Memory of the device; none for no bytes.
+    fn hipMalloc(ptr: *mut *mut c_void, size: usize) {
+        let mut found: Address = 0;
+        if size > 0 {
+            // SAFETY: a valid pointer.
+            check(unsafe { enter()?.allocate(&raw mut found, size) })?;
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { store(ptr, std::ptr::with_exposed_provenance_mut(found as usize)) }
+    }
+
+    /// Gives memory of the device back.
+    fn hipFree(ptr: *mut c_void) {
+        if ptr.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's memory.
+        check(unsafe { enter()?.free(address(ptr)) })
+    }
+
+    /// Free and total bytes of the device.
+    fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
+        // SAFETY: the caller's pointers.
+        check(unsafe { enter()?.memory_info(free, total) })
+    }
+
+    /// Pinned memory of the host.
+    fn hipHostMalloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) {
+        // SAFETY: the caller's pointer.
+        check(unsafe { enter()?.allocate_host(ptr, size, flags & SHARED_FLAGS) })
+    }
+
+    /// Gives pinned memory back.
+    fn hipHostFree(ptr: *mut c_void) {
+        if ptr.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's memory.
+        check(unsafe { enter()?.free_host(ptr) })
+    }
+
+    /// Copies, and waits for it.
+    fn hipMemcpy(dst: *mut c_void, src: *const c_void, size: usize, _kind: hipMemcpyKind) {
+        // SAFETY: the caller's memory.
+        check(unsafe { enter()?.copy(address(dst), address(src), size) })
+    }
+
+    /// Copies on a stream.
+    fn hipMemcpyAsync(dst: *mut c_void, src: *const c_void, size: usize, _kind: hipMemcpyKind, stream: hipStream_t) {
+        // SAFETY: the caller's memory and handle.
+        check(unsafe { enter()?.copy_async(address(dst), address(src), size, stream.cast()) })
+    }
+
+    /// Copies rows on a stream.
+    fn hipMemcpy2DAsync(
+        dst: *mut c_void,
+        dpitch: usize,
+        src: *const c_void,
+        spitch: usize,
+        width: usize,
+        height: usize,
+        _kind: hipMemcpyKind,
+        stream: hipStream_t,
+    ) {
+        let copy = Copy2D {
+            src_x: 0,
+            src_y: 0,
+            src_memory_type: MEMORY_UNIFIED,
+            src_host: std::ptr::null(),
+            src_device: address(src),
+            src_array: std::ptr::null_mut(),
+            src_pitch: spitch,
+            dst_x: 0,
+            dst_y: 0,
+            dst_memory_type: MEMORY_UNIFIED,
+            dst_host: std::ptr::null_mut(),
+            dst_device: address(dst),
+            dst_array: std::ptr::null_mut(),
+            dst_pitch: dpitch,
+            width,
+            height,
+        };
+        // SAFETY: the caller's memory and handle.
+        check(unsafe { enter()?.copy_2d_async(&raw const copy, stream.cast()) })
+    }
+
+    /// Copies between devices on a stream.
+    fn hipMemcpyPeerAsync(
+        dst: *mut c_void,
+        dst_device_id: c_int,
+        src: *const c_void,
+        src_device: c_int,
+        size: usize,
+        stream: hipStream_t,
+    ) {
+        let (to, from) = (of(dst_device_id)?, of(src_device)?);
+        // SAFETY: the caller's memory and handle, and contexts of ours.
+        check(unsafe { enter()?.copy_peer_async(address(dst), to, address(src), from, size, stream.cast()) })
+    }
+
+    /// Fills memory with a byte.
+    fn hipMemset(dst: *mut c_void, value: c_int, size: usize) {
+        // SAFETY: the caller's memory.
+        check(unsafe { enter()?.fill(address(dst), value as u8, size) })
+    }
+
+    /// Fills memory with a byte, on a stream.
+    fn hipMemsetAsync(dst: *mut c_void, value: c_int, size: usize, stream: hipStream_t) {
+        // SAFETY: the caller's memory and handle.
+        check(unsafe { enter()?.fill_async(address(dst), value as u8, size, stream.cast()) })
+    }
+}

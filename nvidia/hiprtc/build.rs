@@ -1,0 +1,5 @@
+//! The library's name for the dynamic linker.
+
+fn main() {
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libhiprtc.so");
+}
