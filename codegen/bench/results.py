@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 from codegen.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from codegen.bench.model import Measured
 
 SCHEMA_VERSION = 1
-LABELS = {"amd": "ROCm on an AMD GPU", "nvidia": "HIP on NVIDIA", "emulator": "the emulated device (no measure of speed)"}
+LABELS = {
+    "amd": "ROCm on an AMD GPU",
+    "nvidia": "HIP on NVIDIA",
+    "emulator": "the emulated device (no measure of speed)",
+}
 """What figures obtained on a target may be called."""
 HEADINGS = ("row", "us", "GB/s", "of limit", "goal", "x PyTorch", "error", "")
 BAR, ROW_HEIGHT, NAMES = 420, 15, 340
@@ -40,6 +43,7 @@ class Run:
         """For JSON."""
         return {
             "schema_version": SCHEMA_VERSION,
+            "command": "bench",
             "target": self.target,
             "device": self.device,
             "rows": [dict(row.document()) for row in self.rows],
@@ -73,12 +77,12 @@ def plot(run: Run) -> str:
     """An SVG with a bar per row: its share of the limit, and a mark at the goal."""
     rows = [own for own in run.rows if own.share is not None]
     height = (len(rows) + 3) * ROW_HEIGHT
+    size = f'width="{NAMES + BAR + 90}" height="{height}"'
+    title = f"Share of the copy, read or write limit, or of PyTorch's speed: {run.label}"
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{NAMES + BAR + 90}" height="{height}" '
-        'font-family="sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">',
         '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="4" y="{ROW_HEIGHT}" font-weight="bold">Share of the copy, read or write limit, or of PyTorch\'s speed: '
-        f"{escape(run.label)}</text>",
+        f'<text x="4" y="{ROW_HEIGHT}" font-weight="bold">{escape(title)}</text>',
     ]
     for number, own in enumerate(rows, 2):
         y = number * ROW_HEIGHT
@@ -126,7 +130,7 @@ def _loaded(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {error}", remedy="name a file that --json wrote") from error
+        raise UsageError(f"cannot read {path}: {error}", remedy="name a file with what --json printed") from error
     if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
-        raise UsageError(f"{path} is no run of this version", remedy="name a file that --json wrote")
+        raise UsageError(f"{path} is no run of this version", remedy="name a file with what --json printed")
     return document

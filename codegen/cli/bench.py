@@ -8,28 +8,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from codegen.cli.options import note
+from codegen.cli.options import as_json, note
 
 if TYPE_CHECKING:
     from codegen.bench.model import Measured
+    from codegen.bench.results import Run
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("bench")
 @click.option("--only", "wanted", multiple=True, metavar="TEXT", help="Rows whose name has TEXT; may be repeated.")
-@click.option("--json", "json_to", type=_file, help="Write the figures here.")
 @click.option("--plot", "plot_to", type=_file, help="Write a plot (SVG) here.")
-@click.option("--against", type=_file, help="Figures of an earlier run: rows that became slower are an error.")
+@click.option(
+    "--against", type=_file, help="What --json printed in an earlier run: rows that became slower are an error."
+)
 @click.option("--factor", default=1.1, show_default=True, help="With --against, how many times as long is slower.")
+@as_json
 def command(
-    *, wanted: tuple[str, ...], json_to: Path | None, plot_to: Path | None, against: Path | None, factor: float
+    *, wanted: tuple[str, ...], plot_to: Path | None, against: Path | None, factor: float, as_json: bool
 ) -> None:
     """Time every kernel family on the GPU, in turns with PyTorch if it is installed, and check each result.
 
     Needs a GPU: $CANDLE_ROCM_HIP names a folder with libamdhip64.so and libhiprtc.so, if not those of ROCm.
     """
-    from codegen.bench.results import HEADINGS, Run, plot, slower
+    from codegen.bench.results import Run, plot, slower
     from codegen.bench.rows import rows
     from codegen.bench.run import Bench
     from codegen.errors import ExitCode, UsageError
@@ -43,15 +46,10 @@ def command(
         measured.append(bench.measured(row))
         note(f"{len(measured)} of {len(chosen)}: {row.name}")
     run = Run(bench.device.target, bench.device.architecture, tuple(measured))
-    click.echo(run.label)
-    if bench.torch is None:
-        click.echo("PyTorch is not installed: nothing was compared with it, and no result was checked")
-    lines = [HEADINGS, *run.cells()]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
-    for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    if json_to:
-        json_to.write_text(json.dumps(run.document(), indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(run.document(), indent=1))
+    else:
+        _print_table(run, compared=bench.torch is not None)
     if plot_to:
         plot_to.write_text(plot(run), encoding="utf-8")
     worse = slower(against, run, factor=factor) if against else []
@@ -59,3 +57,15 @@ def command(
         click.echo(f"slower: {regression}", err=True)
     if worse or not all(own.is_correct for own in measured):
         raise SystemExit(ExitCode.VERIFICATION_FAILED)
+
+
+def _print_table(run: Run, *, compared: bool) -> None:
+    from codegen.bench.results import HEADINGS
+
+    click.echo(run.label)
+    if not compared:
+        click.echo("PyTorch is not installed: nothing was compared with it, and no result was checked")
+    lines = [HEADINGS, *run.cells()]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    for line in lines:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -9,7 +9,9 @@ namespace candle {
 template <class T>
 struct affine_of_float {
   Wide<T> mul, add;
-  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return as_held<T>(rounded(x * mul)) + add; }
+  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const {
+    return as_held<T>(rounded_product(x, mul)) + add;
+  }
 };
 template <class T>
 struct affine_of_integer {

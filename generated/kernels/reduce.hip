@@ -277,7 +277,7 @@ CANDLE_DEVICE void reduce_columns_by(typename Op::State *lds, typename Op::Resul
 
 template <u32 BLOCK, class Op, class T>
 CANDLE_DEVICE void reduce_columns(typename Op::Result *y, typename Op::State *partials, const T *x, const Task &task) {
-  constexpr u32 LANES = least(4, 16 / sizeof(T)); // enough for whole cache lines, and little LDS
+  constexpr u32 LANES = least(32 / sizeof(typename Op::State), 16 / sizeof(T)); // little LDS, and few registers
   __shared__ typename Op::State lds[LANES * BLOCK];
   if (task.packed) {
     reduce_columns_by<LANES, BLOCK, Op>(lds, y, partials, x, task);

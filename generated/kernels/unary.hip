@@ -62,13 +62,13 @@ struct sqrt_of_float {
 // 1 / (1 + e^-x).
 template <class T>
 struct sigmoid_of_float {
-  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return sigmoid(x); }
+  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return sigmoid<T>(x); }
 };
 
 // x / (1 + e^-x); 0 for integers.
 template <class T>
 struct silu_of_float {
-  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return silu(x); }
+  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return silu<T>(x); }
 };
 template <class T>
 struct silu_of_integer {
@@ -78,7 +78,7 @@ struct silu_of_integer {
 // GELU by its approximation with tanh; 0 for integers.
 template <class T>
 struct gelu_of_float {
-  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return gelu(x); }
+  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return gelu<T>(x); }
 };
 template <class T>
 struct gelu_of_integer {

@@ -56,7 +56,7 @@ struct Neighbours {
 };
 
 CANDLE_DEVICE Neighbours neighbours(u32 index, f64 scale, f64 shift, u32 size) {
-  const f64 source = rounded(scale * (f64(index) + shift)) - shift;
+  const f64 source = rounded_product(scale, f64(index) + shift) - shift;
   const f64 clamped = source > 0 ? source : 0;
   const u32 floor = u32(clamped);
   const u32 first = floor < size ? floor : size - 1;
@@ -67,7 +67,7 @@ CANDLE_DEVICE Neighbours neighbours(u32 index, f64 scale, f64 shift, u32 size) {
 
 template <class W>
 CANDLE_DEVICE W between(W a, W b, W weight_of_a, W weight_of_b) {
-  return rounded(a * weight_of_a) + rounded(b * weight_of_b);
+  return rounded_product(a, weight_of_a) + rounded_product(b, weight_of_b);
 }
 
 // f32 keeps up with memory on cards whose f64 is slow; integers and f64 need f64 to equal the CPU backend.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
-from codegen.device.kernels import pointer
+from codegen.device.kernels import MAX_GRID, pointer
 from codegen.device.ops.rows import PACK, Card, Teams, power_of_two_from
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from codegen.device.kernels import Kernels
 
-_COLUMN_LANES = 8
-"""Of reduce_columns: elements that a thread reads at once."""
+_COLUMN_STATES = 32
+"""Of reduce_columns: bytes of the partial results that a thread keeps at once."""
 
 
 def reduce(kernels: Kernels, op: str, x: Tensor, dims: Sequence[int]) -> Tensor:
@@ -102,7 +102,7 @@ class Reduction:
                 task = struct.pack("<qQ4I", self.stride, first, count, spread.chunk, slots, slot)
                 task += struct.pack("<2I", spread.teams.width, spread.lanes > 1)
                 arguments = (pointer(result), pointer(part), pointer(start), piece.pack() + task)
-                grid = spread.teams.grid(-(-piece.count // spread.lanes), spread.blocks)
+                grid = (min(-(-piece.count // spread.of_block), MAX_GRID), spread.blocks, 1)
                 yield Launch(self._symbol(spread.form), grid, (spread.teams.block, 1, 1), arguments)
                 slot += spread.blocks
         if not direct:
@@ -148,7 +148,7 @@ class Reduction:
 
     def _column_lanes(self) -> int:
         """Neighbouring lines that a thread can read at once, wherever it is."""
-        lanes = min(_COLUMN_LANES, PACK // self.x.dtype.size)
+        lanes = min(_COLUMN_STATES // self._state, PACK // self.x.dtype.size)
         if not self.kept.shape or self.kept.strides[0][0] != 1:
             return 1
         steps = [self.kept.shape[0], self.stride, *self.kept.strides[0][1:], *self.kept.offsets]
@@ -181,6 +181,8 @@ class _Spread:
     teams: Teams
     lanes: int
     """Lines to a thread."""
+    of_block: int
+    """Lines to a block."""
     chunk: int
     """Elements of a line to a block."""
     blocks: int
@@ -189,7 +191,8 @@ class _Spread:
     @classmethod
     def of(cls, form: str, teams: Teams, lanes: int, count: int, blocks: int, multiple: int) -> _Spread:
         chunk = max(-(-count // (blocks * multiple)) * multiple, 1)
-        return cls(form, teams, lanes, chunk, max(-(-count // chunk), 1))
+        of_block = teams.width * lanes if form == "columns" else teams.block // teams.width
+        return cls(form, teams, lanes, of_block, chunk, max(-(-count // chunk), 1))
 
 
 def _view(x: Tensor, dims: Sequence[int]) -> View:

@@ -42,24 +42,29 @@ CANDLE_DEVICE W multiply_add(W a, W b, W c) {
   }
 }
 
-// `x` as it is: compilers may not fuse the product that made it with the sum that it goes into.
+// a * b, rounded: compilers may not fuse it with the sum that it goes into.
 template <class F>
-CANDLE_DEVICE F rounded(F x) {
+CANDLE_DEVICE F rounded_product(F a, F b) {
   static_assert(Type<F>::floating && sizeof(F) >= sizeof(f32), "for numbers that arithmetic is done in");
-#if defined(__AMDGCN__)
-  asm("" : "+v"(x));
-#elif defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__)
+  // NVIDIA's assembler fuses as well, unless the product says how it rounds.
+  F product;
   if constexpr (sizeof(F) == sizeof(f64)) {
-    asm("" : "+d"(x));
+    asm("mul.rn.f64 %0, %1, %2;" : "=d"(product) : "d"(a), "d"(b));
   } else {
-    asm("" : "+f"(x));
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
   }
+#else
+  F product = a * b;
+#if defined(__AMDGCN__)
+  asm("" : "+v"(product));
 #elif defined(__x86_64__)
-  asm("" : "+x"(x));
+  asm("" : "+x"(product));
 #elif defined(__aarch64__)
-  asm("" : "+w"(x));
+  asm("" : "+w"(product));
 #endif
-  return x;
+#endif
+  return product;
 }
 
 } // namespace candle

@@ -68,6 +68,26 @@ template <>
 CANDLE_DEVICE void atomic_add(f64 *address, f64 value) {
   atomicAdd(address, value);
 }
+#if defined(__CUDA_ARCH__)
+// The element's word as an address, and as a pair of which the other element gets -0, which changes nothing.
+struct Paired {
+  u64 word;
+  u32 addend;
+
+  CANDLE_DEVICE Paired(u64 address, u16 bits)
+      : word(address & ~3ull), addend(address & 2 ? u32(bits) << 16 | 0x8000u : 0x80000000u | bits) {}
+};
+template <>
+CANDLE_DEVICE void atomic_add(f16 *address, f16 value) {
+  const Paired pair(reinterpret_cast<u64>(address), value.bits);
+  asm volatile("red.add.noftz.f16x2 [%0], %1;" ::"l"(pair.word), "r"(pair.addend) : "memory");
+}
+template <>
+CANDLE_DEVICE void atomic_add(bf16 *address, bf16 value) {
+  const Paired pair(reinterpret_cast<u64>(address), value.bits);
+  asm volatile("red.add.noftz.bf16x2 [%0], %1;" ::"l"(pair.word), "r"(pair.addend) : "memory");
+}
+#endif
 #endif
 
 } // namespace candle

@@ -132,9 +132,15 @@ CANDLE_DEVICE f16 f32_to_f16(f32 x) {
 }
 
 CANDLE_DEVICE bf16 f32_to_bf16(f32 x) {
+#if defined(__CUDACC__)
+  bf16 y; // one instruction; all NaN become one
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+#else
   const u32 bits = bits_as<u32>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {u16((bits >> 16) | 0x40)}; // quiet, sign and payload kept
   return {u16((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
+#endif
 }
 
 CANDLE_DEVICE f8e4m3 f32_to_f8e4m3(f32 x) {
@@ -150,6 +156,24 @@ CANDLE_DEVICE f8e4m3 f32_to_f8e4m3(f32 x) {
   const u32 rounded = magnitude + 0x7ffff + ((magnitude >> 20) & 1);
   return {u8(sign | ((rounded >> 20) - (120 << 3)))};
 }
+
+#if defined(__CUDACC__)
+// Two numbers rounded by one instruction, the first in the lower half.
+template <class T>
+CANDLE_DEVICE u32 narrow_pair(f32 low, f32 high);
+template <>
+CANDLE_DEVICE u32 narrow_pair<f16>(f32 low, f32 high) {
+  u32 pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+template <>
+CANDLE_DEVICE u32 narrow_pair<bf16>(f32 low, f32 high) {
+  u32 pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#endif
 
 // `x` as f32 whose last bit is set if anything was lost: rounding that to a narrower type rounds `x` itself correctly.
 CANDLE_DEVICE f32 f64_to_f32_odd(f64 x) {

@@ -32,23 +32,48 @@ CANDLE_DEVICE Wide<T> as_held(Wide<T> x) {
   return widen(narrow<T>(x));
 }
 
+// e^x and a / b for a result of type T: narrow floats do not show f32's last bits (of e^x up to 6, which grow with
+// |x|), so that one instruction does for them what takes ten.
+template <class T>
+CANDLE_DEVICE Wide<T> exp_for(Wide<T> x) {
+  if constexpr (sizeof(T) < sizeof(f32)) {
+    return __expf(x);
+  } else {
+    return exp(x);
+  }
+}
+template <class T>
+CANDLE_DEVICE Wide<T> quotient_for(Wide<T> a, Wide<T> b) {
+#if defined(__AMDGCN__)
+  if constexpr (sizeof(T) < sizeof(f32)) return a * __builtin_amdgcn_rcpf(b);
+#elif defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) < sizeof(f32)) {
+    f32 inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b));
+    return a * inverse;
+  }
+#endif
+  return a / b;
+}
+
 // 1 / (1 + e^-x). Where e^-x overflows it is 0, the limit.
-template <class W>
-CANDLE_DEVICE W sigmoid(W x) {
-  return W(1) / (W(1) + exp(-x));
+template <class T>
+CANDLE_DEVICE Wide<T> sigmoid(Wide<T> x) {
+  return quotient_for<T>(1, 1 + exp_for<T>(-x));
 }
 
 // x * sigmoid(x); NaN for -infinity, as Candle's 0 * infinity is.
-template <class W>
-CANDLE_DEVICE W silu(W x) {
-  return x / (W(1) + exp(-x));
+template <class T>
+CANDLE_DEVICE Wide<T> silu(Wide<T> x) {
+  return quotient_for<T>(x, 1 + exp_for<T>(-x));
 }
 
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), by 1 + tanh(u) = 2 / (1 + e^-2u): no cancellation below zero.
-template <class W>
-CANDLE_DEVICE W gelu(W x) {
+template <class T>
+CANDLE_DEVICE Wide<T> gelu(Wide<T> x) {
+  using W = Wide<T>;
   const W u = W(0.79788456080286535588) * x * (W(1) + W(0.044715) * x * x);
-  return x / (W(1) + exp(W(-2) * u));
+  return quotient_for<T>(x, W(1) + exp_for<T>(W(-2) * u));
 }
 
 // x^exponent. Squares and cubes, which norms and activations ask for, are products.

@@ -90,6 +90,14 @@ CANDLE_DEVICE Pack<Wide<T>, LANES> widened(const Pack<T, LANES> &pack) {
 template <class T, u32 LANES>
 CANDLE_DEVICE Pack<T, LANES> narrowed(const Pack<Wide<T>, LANES> &values) {
   Pack<T, LANES> pack;
+#if defined(__CUDACC__)
+  if constexpr (sizeof(T) == 2 && LANES % 2 == 0) {
+    Pack<u32, LANES / 2> pairs;
+#pragma unroll
+    for (u32 p = 0; p < LANES / 2; ++p) pairs.lane[p] = narrow_pair<T>(values.lane[2 * p], values.lane[2 * p + 1]);
+    return bits_as<Pack<T, LANES>>(pairs);
+  }
+#endif
 #pragma unroll
   for (u32 l = 0; l < LANES; ++l) pack.lane[l] = narrow<T>(values.lane[l]);
   return pack;
@@ -117,6 +125,16 @@ CANDLE_DEVICE void for_rows(T *y, const T *x, const Rows &rows, Team team, F wor
   });
 }
 
+// Loads of a row that is not held that are under way before the first is waited for. An AMD GPU has other waves for
+// that time, and the registers that the loads take would be theirs.
+#if defined(__CUDACC__)
+template <class T>
+constexpr u32 LOADS_AHEAD = 4;
+#else
+template <class T>
+constexpr u32 LOADS_AHEAD = 1;
+#endif
+
 // A row as it lies in memory: visited as often as is needed, from cache but for the first time.
 template <u32 PACK_LANES, class T>
 struct StreamedRow {
@@ -132,9 +150,24 @@ struct StreamedRow {
   // visit(the values of a pack, where they are) for the member's packs.
   template <class F>
   CANDLE_DEVICE void each_pack(F visit) {
+    constexpr u32 AHEAD = LOADS_AHEAD<T>;
+    const u64 step = team.width * LANES;
     PackPlace place = {0, team.member() * LANES};
+    if constexpr (AHEAD > 1) {
 #pragma unroll 1
-    for (; place.number() < length; place.start += team.width * LANES) {
+      for (; place.number() + (AHEAD - 1) * step < length; place.start += AHEAD * step) {
+        Pack<T, LANES> raw[AHEAD];
+#pragma unroll
+        for (u32 k = 0; k < AHEAD; ++k) raw[k] = row.template load<LANES>({place.start + k * step, place.own});
+#pragma unroll
+        for (u32 k = 0; k < AHEAD; ++k) {
+          Values values = widened<LANES, T>(raw[k]);
+          visit(values, {place.start + k * step, place.own});
+        }
+      }
+    }
+#pragma unroll 1
+    for (; place.number() < length; place.start += step) {
       Values values = widened<LANES, T>(row.template load<LANES>(place));
       visit(values, place);
     }

@@ -122,8 +122,9 @@ WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("kernels", "list"): (),
     ("kernels", "render"): ("--to", "kernels"),
 }
-ELSEWHERE = {("verify",), ("kernels", "build"), ("kernels", "resources")}
-"""verify needs cargo, and compiling kernels ROCm's compiler: tests/unit/verify and tests/rocm look at their JSON."""
+ELSEWHERE = {("verify",), ("bench",), ("kernels", "build"), ("kernels", "resources")}
+"""verify needs cargo, a benchmark a GPU, and compiling kernels ROCm's compiler: tests/unit/verify, tests/unit/bench and
+tests/rocm look at their JSON."""
 
 
 def test_every_command_with_json_is_tested_here() -> None:

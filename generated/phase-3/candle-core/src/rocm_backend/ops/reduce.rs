@@ -11,13 +11,13 @@ use super::rows::{Card, Teams, PACK};
 use crate::op::ReduceOp;
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::kernels::table::reduce as table;
-use crate::rocm_backend::kernels::{Argument, Element, Kernel, Launch, Pointer};
+use crate::rocm_backend::kernels::{Argument, Element, Kernel, Pointer, MAX_GRID};
 use crate::rocm_backend::views::{KernelLayout, Merged, MAX_LAUNCH};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result};
 
-/// Elements that a thread reads at once where neighbouring results are neighbours in memory.
-const COLUMN_LANES: usize = 4;
+/// Bytes of the partial results that a thread keeps at once where neighbouring results are neighbours in memory.
+const COLUMN_STATES: usize = 32;
 
 /// A tensor in which each of `dims` has a size of 1; indices are u32.
 pub(in crate::rocm_backend) fn reduce_op(
@@ -196,6 +196,8 @@ struct Spread {
     teams: Teams,
     /// Lines to a thread.
     lanes: usize,
+    /// Lines to a block.
+    of_block: usize,
     /// Elements of a line to a block.
     chunk: usize,
     /// Blocks to a line.
@@ -240,8 +242,10 @@ impl Reduction<'_> {
                 };
                 let offset = piece.offsets[0] + first * self.lines.stride;
                 let x = self.x.offset(offset * self.element.size());
-                let rows = piece.count().div_ceil(spread.lanes);
-                let launch = self.launch(spread.kernel, spread.teams, rows, spread.blocks)?;
+                let launch = self.device.launch(spread.kernel)?;
+                let blocks = piece.count().div_ceil(spread.of_block).min(MAX_GRID);
+                let launch = launch.threads(blocks, spread.teams.block);
+                let launch = launch.blocks_y(spread.blocks);
                 // SAFETY: the arguments of these kernels; there is room for every line's result or partial results, and
                 // Candle's layouts stay within their storages.
                 unsafe { launch.arg(&y).arg(&part).arg(&x).arg(&task).enqueue() }?;
@@ -286,7 +290,9 @@ impl Reduction<'_> {
             };
             let to = fewer.as_ref().map_or(Pointer::NULL, RocmStorage::pointer);
             let (y, from) = (result.pointer(), partials.pointer());
-            let launch = self.launch(self.kernels.finish, teams, results, blocks)?;
+            let launch = self.device.launch(self.kernels.finish)?;
+            let launch = launch.threads(teams.blocks(results), teams.block);
+            let launch = launch.blocks_y(blocks);
             // SAFETY: the arguments of finish kernels; there is room for every result or its partial results, and memory
             // that is given back is reused behind the launch only.
             unsafe { launch.arg(&y).arg(&to).arg(&from).arg(&task).enqueue() }?;
@@ -326,19 +332,6 @@ impl Reduction<'_> {
         self.element.size().max(4) * if self.indices { 2 } else { 1 }
     }
 
-    /// A launch with a team to each row, or to several blocks' share of each.
-    fn launch(
-        &self,
-        kernel: Kernel,
-        teams: Teams,
-        rows: usize,
-        blocks_of_row: usize,
-    ) -> HipResult<Launch<'_>> {
-        let launch = self.device.launch(kernel)?;
-        let launch = launch.threads(teams.blocks(rows), teams.block);
-        Ok(launch.blocks_y(blocks_of_row))
-    }
-
     /// How a launch of so many lines is spread that takes `count` elements of each.
     fn spread(&self, lines: usize, count: usize) -> Spread {
         if self.lines.step_less() {
@@ -361,6 +354,7 @@ impl Reduction<'_> {
             kernel: self.kernels.rows,
             teams,
             lanes: 1,
+            of_block: teams.block / teams.width,
             chunk,
             blocks: count.div_ceil(chunk),
         }
@@ -382,6 +376,7 @@ impl Reduction<'_> {
             kernel: self.kernels.columns,
             teams,
             lanes,
+            of_block: teams.width * lanes,
             chunk,
             blocks: count.div_ceil(chunk),
         }
@@ -405,7 +400,7 @@ impl Reduction<'_> {
     /// Neighbouring lines that a thread can read at once, wherever it is.
     fn column_lanes(&self) -> usize {
         let size = self.element.size();
-        let lanes = COLUMN_LANES.min(PACK / size);
+        let lanes = (COLUMN_STATES / self.state_size()).min(PACK / size);
         let kept = &self.lines.kept;
         let [strides] = &kept.strides;
         if kept.rank == 0 || strides[0] != 1 {
