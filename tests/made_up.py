@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NEWEST = "0.11.1"
 OLDEST = "0.9.1"
-READY = {0: "setup", 1: "core", 3: "tensors", 4: "custom-ops", 5: "nn"}
+READY = {0: "setup", 1: "core", 3: "tensors", 4: "custom-ops", 5: "nn", 6: "python"}
 """The phases that this version applies, and their names."""
 UNTRIED = "0.12.0"
 
@@ -715,6 +715,10 @@ mod cuda_kernels;
 use cudarc::nccl::Comm;
 """,
     "candle-pyo3/src/lib.rs": """\
+use candle::Device;
+
+mod utils;
+
 static CUDA_DEVICE: Slot = Slot::new();
 static METAL_DEVICE: Slot = Slot::new();
 
@@ -734,6 +738,14 @@ impl PyDevice {
         }
     }
 
+    fn make(&self) -> PyResult<Device> {
+        match self {
+            Self::Cpu => Ok(Device::Cpu),
+            Self::Cuda => CUDA_DEVICE.or(Device::new_cuda(0)),
+            Self::Metal => METAL_DEVICE.or(Device::new_metal(0)),
+        }
+    }
+
     fn parse(name: &str) -> PyResult<Self> {
         let device = match name {
             "cpu" => PyDevice::Cpu,
@@ -742,6 +754,14 @@ impl PyDevice {
             _ => return Err(unknown(name)),
         };
         Ok(device)
+    }
+
+    fn spell(self) -> &'static str {
+        match self {
+            PyDevice::Cpu => "cpu",
+            PyDevice::Cuda => "cuda",
+            PyDevice::Metal => "metal",
+        }
     }
 }
 
@@ -754,6 +774,37 @@ fn module(m: &Module) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cuda_is_available, m)?)?;
     Ok(())
 }
+""",
+    "candle-pyo3/pyproject.toml": "[project]\nname = 'candle'\n",
+    "candle-pyo3/py_src/candle/__init__.py": """\
+def locate_cuda_dlls():
+    pass
+
+
+locate_cuda_dlls()
+""",
+    "candle-pyo3/py_src/candle/module.py": """\
+from candle.utils import cuda_is_available
+
+# Comments on CUDA are no sites.
+CUDA: str = "cuda"
+Device = TypeVar("Device", "cpu", "cuda")
+METAL: str = "metal"
+
+
+class Module:
+    \"""Nor are docstrings on CUDA.\"""
+
+    def __move_tensor_to_device(self, tensor):
+        raise NotImplementedError("not to cuda")
+
+    def cuda(self):
+        return self.to("cuda")
+
+    def to(self, name):
+        if name == "cuda" or name == "cpu":
+            return name
+        raise TypeError(f"neither cpu nor cuda: {name}")
 """,
     "candle-ug/src/lib.rs": "pub use ug_cuda as cuda;\n",
     "candle-kernels/src/lib.rs": "pub fn cuda_kernels() {}\n",

@@ -1,4 +1,4 @@
-"""A Candle tree: its release, its crates, their Rust files, and what they contain when pristine."""
+"""A Candle tree: its release, its crates, their sources, and what they contain when pristine."""
 
 from __future__ import annotations
 
@@ -49,16 +49,24 @@ class CandleTree:
         Raises:
             InputOutputError: a folder cannot be read.
         """
+        return self._files(self.crates, (".rs",))
+
+    def python_files(self) -> tuple[str, ...]:
+        """Every .py and .pyi file of the crates that are Python packages too, sorted. Raises as `rust_files`."""
+        packages = tuple(crate for crate in self.crates if self.exists(f"{crate.path}/pyproject.toml"))
+        return self._files(packages, (".py", ".pyi"))
+
+    def _files(self, crates: tuple[Crate, ...], endings: tuple[str, ...]) -> tuple[str, ...]:
         found: set[str] = set()
-        for crate in self.crates:
+        for crate in crates:
             try:
-                _collect(os.path.join(self.root, crate.path), crate.path + "/", found)  # noqa: PTH118 - 5x faster
+                _collect(os.path.join(self.root, crate.path), crate.path + "/", endings, found)  # noqa: PTH118 - 5x faster
             except OSError as cause:
                 raise _unreadable(cause) from cause
         for path, content in self.overlay.items():
             if content is None:
                 found.discard(path)
-            elif path.endswith(".rs") and self.crate_of(path) is not None:
+            elif path.endswith(endings) and self.crate_of(path) in crates:
                 found.add(path)
         return tuple(sorted(found))
 
@@ -209,14 +217,14 @@ def _remedy_near(root: Path) -> str:
     return _REMEDY
 
 
-def _collect(folder: str, prefix: str, found: set[str]) -> None:
+def _collect(folder: str, prefix: str, endings: tuple[str, ...], found: set[str]) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
             if entry.is_dir(follow_symlinks=False):
                 if name not in _SKIPPED_FOLDERS and not name.startswith("."):
-                    _collect(entry.path, f"{prefix}{name}/", found)
-            elif name.endswith(".rs"):
+                    _collect(entry.path, f"{prefix}{name}/", endings, found)
+            elif name.endswith(endings):
                 found.add(prefix + name)
 
 

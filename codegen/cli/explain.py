@@ -90,7 +90,7 @@ def _subject(arguments: tuple[str, ...], candle: str | None) -> tuple[str, str]:
 
 
 def _files(workspace: Workspace, plan: Plan) -> frozenset[str]:
-    """Every file that a place may name: Candle's Rust files and manifests, and those that the plan writes."""
+    """Every file that a place may name: Candle's sources and manifests, and those that the plan writes."""
     tree = workspace.tree
     manifests = ("Cargo.toml", *(crate.manifest for crate in tree.crates))
-    return frozenset((*tree.rust_files(), *manifests, *(change.path for change in plan.changes)))
+    return frozenset((*tree.rust_files(), *tree.python_files(), *manifests, *(change.path for change in plan.changes)))

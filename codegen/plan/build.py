@@ -17,6 +17,7 @@ from codegen.plan.text import EditedText, edited, formatted
 from codegen.release import in_range
 from codegen.render.rustfmt import format_rust
 from codegen.spec.kinds import Gating, Runtime
+from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -134,13 +135,17 @@ class _States:
         """
         from concurrent.futures import ThreadPoolExecutor
 
+        python = self.scan.python
         edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating, runtime=self.runtime)
         state = {path: edited(self.tree.read(path), own) for path, own in edits.items()}
         with ThreadPoolExecutor(max_workers=1) as beside:
-            wishes = beside.submit(self._wishes, {path: entry.text for path, entry in state.items()})
+            wishes = beside.submit(self._wishes, {p: entry.text for p, entry in state.items() if p not in python})
             for phase in (spec for spec in self.specs.phases if spec.phase in phases):
                 self._add_whole_files(phase)
             for path, entry in state.items():
+                if path in python:
+                    _refuse_broken_python(path, entry)
+                    continue
                 source = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
                 _refuse_new_errors(source, entry)
             for path, text in wishes.result().items():
@@ -158,6 +163,7 @@ class _States:
             if rule.is_for(self.runtime)
             and rule.gating in (None, self.gating)
             and in_range(self.tree.release, rule.since, rule.until)
+            and self.tree.crate_of(rule.path) is not None
         ]
         if wanted:
             new = files.new_files(self.tree, phase, wanted, self.specs, self.runtime, self._backend, self._whole)
@@ -190,6 +196,17 @@ def _changes(
         if before != after:
             found.append(FileChange(path, before, after, state[path].regions))
     return tuple(found)
+
+
+def _refuse_broken_python(path: str, entry: EditedText) -> None:
+    """An edit may never leave text that is not Python; what gets edits was Python before."""
+    after = PythonSource.parse(path, entry.text.encode())
+    if after.tree is None:
+        rules = sorted({region.origin.rule for region in entry.regions})
+        raise TemplateInvalid(
+            Problem(f"the edits of {', '.join(rules)} would leave text that is not Python", Location(path, 1)),
+            remedy="leave the site with a reason where the text is mirrored",
+        )
 
 
 def _refuse_new_errors(pristine: Source, entry: EditedText) -> None:

@@ -38,7 +38,8 @@ def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str, runtime
     digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
     digest.update(json.dumps([__version__, tree.release, list(phases), gating, runtime, _rustfmt()]).encode())
     manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", *CONFIGURATION]
-    read = ((path, tree.read(path) if tree.exists(path) else None) for path in (*tree.rust_files(), *manifests))
+    paths = (*tree.rust_files(), *tree.python_files(), *manifests)
+    read = ((path, tree.read(path) if tree.exists(path) else None) for path in paths)
     for name, content in (*read, *_own_files()):
         digest.update(f"{name}\0{-1 if content is None else len(content)}\0".encode())
         digest.update(content or b"")

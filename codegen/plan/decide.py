@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from codegen.candle.toml_text import decode
@@ -12,16 +12,18 @@ from codegen.plan.decision import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
 from codegen.release import in_range
 from codegen.spec.kinds import Early, Gating, SiteKind, Verb
+from codegen.syntax.python import PythonSource, find_python_sites
 from codegen.syntax.site import Site
 from codegen.syntax.sites import TOKEN, find_sites
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from codegen.candle.tree import CandleTree, Crate
     from codegen.plan.select import PhasedRule
     from codegen.spec.loaded import LoadedSpecs
+    from codegen.syntax.source import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,14 @@ class Scan:
     tree: CandleTree
     decisions: tuple[Decision, ...]
     sources: Mapping[str, Source]
-    """The parsed files that have sites."""
+    """The parsed Rust files that have sites."""
     rules: Mapping[str, PhasedRule]
+    python: Mapping[str, PythonSource] = field(default_factory=dict)
+    """The parsed Python files that have sites."""
+
+    def text_of(self, path: str) -> Text | None:
+        """A file that has sites, None for a manifest or a whole file."""
+        return self.sources.get(path) or self.python.get(path)
 
     def of_state(self, state: State) -> tuple[Decision, ...]:
         """The decisions in one state."""
@@ -60,13 +68,28 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
         decode(text, path)
         source = Source.parse(path, text)
         crate = tree.crate_of(path)
-        found = decider.decide(source, crate)
+        found = decider.decide(source, find_sites(source), crate)
         if found:
             sources[path] = source
             decisions += found
+    python: dict[str, PythonSource] = {}
+    for path in tree.python_files():
+        script = _python_source(path, tree.read(path))
+        found = decider.decide(script, find_python_sites(script), tree.crate_of(path)) if script is not None else []
+        if script is not None and found:
+            python[path] = script
+            decisions += found
     for crate in tree.crates:
         decisions += decider.features(crate, tree)
-    return Scan(tree, tuple(decisions), sources, {phased.rule.id: phased for phased in book.rules})
+    return Scan(tree, tuple(decisions), sources, {phased.rule.id: phased for phased in book.rules}, python)
+
+
+def _python_source(path: str, text: bytes) -> PythonSource | None:
+    """The parsed file if it names a backend at all."""
+    if not TOKEN.search(text):
+        return None
+    decode(text, path)
+    return PythonSource.parse(path, text)
 
 
 def refuse_unknown(scan: Scan) -> None:
@@ -74,7 +97,7 @@ def refuse_unknown(scan: Scan) -> None:
     problems = []
     for decision in scan.of_state(State.UNKNOWN):
         site = decision.site
-        source = scan.sources.get(site.path)
+        source = scan.text_of(site.path)
         line = site.snippet if source is None else source.line_text(site.start)
         where = Location(site.path, site.line, site.column, line)
         problems.append(Problem(f"{decision.reason} ({site.kind} in {site.item or 'the file'})", where))
@@ -149,17 +172,17 @@ class _Decider:
                 return entry.reason
         return None
 
-    def decide(self, source: Source, crate: Crate | None) -> list[Decision]:
+    def decide(self, source: Text, sites: Iterable[Site], crate: Crate | None) -> list[Decision]:
         decided: list[Decision] = []
         by_start: dict[int, Decision] = {}
-        for site in find_sites(source):
+        for site in sites:
             holder = by_start.get(site.within) if site.within is not None else None
             decision = self._decide(site, crate.name if crate else "", source, holder)
             by_start.setdefault(site.start, decision)
             decided.append(decision)
         return decided
 
-    def _decide(self, site: Site, crate: str, source: Source, holder: Decision | None) -> Decision:
+    def _decide(self, site: Site, crate: str, source: Text, holder: Decision | None) -> Decision:
         listed = self._listed(crate, site.path)
         if listed is not None:
             return Decision(site, crate, State.LEFT, "candle.crates", verb=Verb.LEAVE, reason=listed)

@@ -12,7 +12,7 @@ from codegen.plan.model import Edit, Origin
 from codegen.release import in_range
 from codegen.render.environment import render
 from codegen.spec.kinds import Gating, Runtime, Verb
-from codegen.syntax import verbs
+from codegen.syntax import python_verbs, verbs
 from codegen.syntax.modules import declare_module
 from codegen.syntax.source import Source
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
@@ -58,7 +58,9 @@ def plan_edits(
             own += planner.imports(decision, "\n".join(edit.text for edit in own))
     for phase in specs.phases:
         for module in phase.modules if phase.phase in wanted else ():
-            if module.is_for(runtime) and in_range(scan.tree.release, module.since, module.until):
+            there = scan.tree.crate_of(module.path) is not None
+            chosen = there and module.is_for(runtime) and module.gating in (None, gating)
+            if chosen and in_range(scan.tree.release, module.since, module.until):
                 by_path.setdefault(module.path, []).append(planner.module(module, phase.phase))
     planner.refuse_failures()
     result = {}
@@ -66,7 +68,8 @@ def plan_edits(
         edits = tuple(sorted(by_path[path], key=lambda edit: (edit.start, edit.end)))
         _refuse_overlap(edits)
         if edits:
-            _refuse_inside_errors(planner.source(path), edits)
+            if path not in scan.python:
+                _refuse_inside_errors(planner.source(path), edits)
             result[path] = edits
     return result
 
@@ -86,10 +89,13 @@ class _Planner:
         rule = self.scan.rules[decision.rule].rule
         if rule.verb is Verb.LEAVE or (site.kind == "use" and rule.verb is Verb.MIRROR):
             return []
-        source = self.scan.sources[site.path]
         style = self._style(rule)
         phase = decision.lands
         try:
+            if site.path in self.scan.python:
+                made = self._python(decision, rule, style) if decision.lands in self.phases else []
+                return self._edits(decision, made, phase)
+            source = self.scan.sources[site.path]
             if decision.lands in self.phases:
                 made = self._final(source, decision, rule, style)
             elif decision.stand_in in self.phases:
@@ -99,12 +105,25 @@ class _Planner:
             else:
                 return []
         except CannotMirror as error:
-            self._fail(decision, source, str(error))
+            self._fail(decision, str(error))
             return []
-        origin = Origin(
-            rule.id, self.specs.where(rule.id), phase or 0, rule.template if phase == decision.lands else None
-        )
-        return [Edit(site.path, e.start, e.end, e.text, origin) for e in made]
+        return self._edits(decision, made, phase)
+
+    def _edits(self, decision: Decision, made: Iterable[TextEdit], phase: int | None) -> list[Edit]:
+        rule = self.scan.rules[decision.rule].rule
+        template = rule.template if phase == decision.lands else None
+        origin = Origin(rule.id, self.specs.where(rule.id), phase or 0, template)
+        return [Edit(decision.site.path, e.start, e.end, e.text, origin) for e in made]
+
+    def _python(self, decision: Decision, rule: Rule, style: Style) -> list[TextEdit]:
+        """Python has no features: its edits are the same in both gatings."""
+        source, site = self.scan.python[decision.site.path], decision.site
+        match rule.verb:
+            case Verb.MIRROR:
+                return python_verbs.mirror_python(source, site, style)
+            case Verb.OR_IN:
+                return python_verbs.or_in_python(source, site, style)
+        raise CannotMirror(f"the verb {rule.verb} has no meaning in Python")
 
     def imports(self, decision: Decision, used: str) -> list[Edit]:
         rule = self.scan.rules[decision.rule].rule
@@ -112,7 +131,7 @@ class _Planner:
         try:
             made = verbs.extend_use(source, decision.site, used, self._style(rule))
         except CannotMirror as error:
-            self._fail(decision, source, str(error))
+            self._fail(decision, str(error))
             return []
         origin = Origin(rule.id, self.specs.where(rule.id), decision.lands or 0)
         return [Edit(decision.site.path, e.start, e.end, e.text, origin) for e in made]
@@ -133,7 +152,9 @@ class _Planner:
         return known if known is not None else Source.parse(path, self.scan.tree.read(path))
 
     def _style(self, rule: Rule) -> Style:
-        return Style(cfg=self.cfg, protected=frozenset(self.specs.candle.protected), replace=rule.replace)
+        return Style(
+            cfg=self.cfg and not rule.ungated, protected=frozenset(self.specs.candle.protected), replace=rule.replace
+        )
 
     def _final(self, source: Source, decision: Decision, rule: Rule, style: Style) -> list[TextEdit]:
         site = decision.site
@@ -157,9 +178,11 @@ class _Planner:
                 return verbs.mirror_item(source, site, style)
         raise CannotMirror(f"the verb {rule.verb} has no meaning for a site of kind {site.kind}")
 
-    def _fail(self, decision: Decision, source: Source, why: str) -> None:
+    def _fail(self, decision: Decision, why: str) -> None:
         site = decision.site
-        where = Location(site.path, site.line, site.column, source.line_text(site.start))
+        source = self.scan.text_of(site.path)
+        line = site.snippet if source is None else source.line_text(site.start)
+        where = Location(site.path, site.line, site.column, line)
         self.problems.append(Problem(f"rule {decision.rule} cannot {decision.verb} this {site.kind}: {why}", where))
 
     def refuse_failures(self) -> None:

@@ -30,6 +30,17 @@ class SiteKind(StrEnum):
     """A token that no construct claims."""
     FILE = "file"
     """A whole file that is one backend's own."""
+    PY_DEF = "py-def"
+    """Python: a function or class named, or decorated, for a backend."""
+    PY_ASSIGN = "py-assign"
+    PY_IMPORT = "py-import"
+    PY_CHOICE = "py-choice"
+    """Python: one of several alike, such as `TypeVar("Device", CPU, CUDA)`."""
+    PY_CONDITION = "py-condition"
+    PY_STATEMENT = "py-statement"
+    """Python: a call by itself."""
+    PY_TEXT = "py-text"
+    """Python: a token outside comments and docstrings that no construct claims."""
 
 
 class Verb(StrEnum):

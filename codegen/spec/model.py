@@ -106,6 +106,8 @@ class Rule(VersionRange):
     """Only with this gating; both when absent."""
     fallback: bool = False
     """Asked last, after the rules of all phases: for sites that a release yet unknown may add."""
+    ungated: bool = False
+    """Also with gating cfg what is mirrored is there in every build: others rely on it, or it asks for the feature."""
     replace: dict[str, str] = {}
     """Literal corrections of the mirrored text, applied after the renaming."""
 
@@ -143,6 +145,8 @@ class ModuleRule(VersionRange, RuntimeChoice):
     """The Candle file that declares it."""
     declaration: str
     """Attributes and `mod name;`, as they shall stand there."""
+    gating: Gating | None = None
+    """Only with this gating; both when absent."""
 
 
 class PhaseTests(VersionRange):

@@ -21,28 +21,11 @@ _HOLDERS = frozenset({"match_arm", "field_initializer", "shorthand_field_initial
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One Rust file. Offsets are bytes; lines count from 1, columns count characters from 1."""
+class Text:
+    """One file of any language. Offsets are bytes; lines count from 1, columns count characters from 1."""
 
     path: str
     text: bytes
-    root: Node
-
-    @classmethod
-    def parse(cls, path: str, text: bytes) -> Source:
-        """Parse; files with syntax that the grammar does not know still give a tree (with ERROR nodes).
-
-        Raises:
-            InputOutputError: the text is not UTF-8, which Rust demands.
-        """
-        try:
-            text.decode()
-        except UnicodeDecodeError as error:
-            line = text.count(b"\n", 0, error.start) + 1
-            raise InputOutputError(
-                Problem("the file is not UTF-8 text", Location(path, line)), remedy="restore the file"
-            ) from error
-        return cls(path, text, rust_parser().parse(text).root_node)
 
     def slice(self, start: int, end: int) -> str:
         """The text between two byte offsets."""
@@ -62,6 +45,29 @@ class Source:
         start = self.text.rfind(b"\n", 0, offset) + 1
         end = self.text.find(b"\n", offset)
         return self.text[start : end if end >= 0 else len(self.text)].decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Text):
+    """One Rust file."""
+
+    root: Node
+
+    @classmethod
+    def parse(cls, path: str, text: bytes) -> Source:
+        """Parse; files with syntax that the grammar does not know still give a tree (with ERROR nodes).
+
+        Raises:
+            InputOutputError: the text is not UTF-8, which Rust demands.
+        """
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            line = text.count(b"\n", 0, error.start) + 1
+            raise InputOutputError(
+                Problem("the file is not UTF-8 text", Location(path, line)), remedy="restore the file"
+            ) from error
+        return cls(path, text, rust_parser().parse(text).root_node)
 
     def chain(self, start: int, end: int) -> list[Node]:
         """Nodes from the root down to the smallest one that covers `start..end`."""

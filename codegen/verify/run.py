@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, VerificationFailed
+from codegen.verify import python
 from codegen.verify.cargo import CargoRun, cargo_environment, run_cargo
 from codegen.verify.cuda_oracle import ENVIRONMENT as CUDA_ENVIRONMENT
 from codegen.verify.cuda_oracle import stub_overlay
@@ -67,6 +68,7 @@ class Bench:
     waiting: tuple[WaitingTest, ...] = ()
     """Tests that cannot pass, because a phase is missing."""
     cargo: Callable[..., CargoRun] = run_cargo
+    pytest: Callable[..., CargoRun] = python.run_python_tests
     timeout: float | None = STEP_TIMEOUT
     on_message: Callable[[str], None] = lambda _line: None
 
@@ -75,8 +77,14 @@ class Bench:
         overlay: Mapping[str, bytes | None] = subject.pristine if baseline else subject.patched
         if step.cuda_stub:
             overlay = {**overlay, **stub_overlay(subject.root)}
+        if step.python:
+            overlay = {
+                **overlay,
+                python.MANIFEST: python.manifest_for(_content(subject.root, overlay, python.MANIFEST)),
+            }
         self.scratch.sync(subject.root, overlay)
-        return self.cargo(
+        variables = self.device_variables if step.device else {}
+        built = self.cargo(
             self.scratch.root,
             step.arguments(baseline=baseline),
             log=self.logs / f"{step.id}{'-unpatched' if baseline else ''}.log",
@@ -84,9 +92,22 @@ class Bench:
                 self.scratch.target_dir,
                 PYO3_NO_PYTHON="1",
                 **(CUDA_ENVIRONMENT if step.cuda_stub else {}),
-                **(self.device_variables if step.device else {}),
+                **variables,
             ),
             on_message=self.on_message,
+            timeout=self.timeout,
+        )
+        return self._python_tests(step, built, variables) if step.python and built.ok else built
+
+    def _python_tests(self, step: Step, built: CargoRun, variables: Mapping[str, str]) -> CargoRun:
+        self.on_message("running pytest")
+        return self.pytest(
+            self.scratch.root,
+            built,
+            target_dir=self.scratch.target_dir,
+            folder=self.scratch.target_dir / "python" / step.id,
+            environment={**variables, **(python.TWO_GPUS if self.device.emulated else {})},
+            rocm=step.device,
             timeout=self.timeout,
         )
 
@@ -152,8 +173,16 @@ def _obstacle(step: Step, subject: Subject, bench: Bench) -> str | None:
         return f"{', '.join(absent)} is not in this tree"
     if step.device and bench.device.absence is not None:
         return bench.device.absence
+    if step.python and (why := python.obstacle(subject.root)) is not None:
+        return why
     missing = [program for program in step.programs if bench.which(program) is None]
     return f"{', '.join(missing)} not found on PATH" if missing else None
+
+
+def _content(root: Path, overlay: Mapping[str, bytes | None], path: str) -> bytes:
+    """What a file of the tree with `overlay` laid over it holds; nothing where there is none."""
+    content = overlay[path] if path in overlay else (root / path).read_bytes()
+    return content or b""
 
 
 def _attempt(step: Step, subject: Subject, bench: Bench) -> Attempt:

@@ -70,6 +70,8 @@ class Step:
     """Given to libtest, behind `--`."""
     programs: tuple[str, ...] = ()
     """Programs it needs besides cargo."""
+    python: bool = False
+    """Builds a Python package, which pytest then tests."""
     phased: bool = False
     """Runs Candle's tests on ROCm, some of which wait for a later phase."""
     slow: bool = False
@@ -253,6 +255,28 @@ STEPS: tuple[Step, ...] = (
         options=("--tests", "--no-fail-fast"),
         device=True,
         phased=True,
+        slow=True,
+    ),
+    Step(
+        "python-tests-off",
+        "tests of candle-pyo3 in Python, rocm off",
+        "build",
+        ("candle-pyo3",),
+        Judge.TESTS,
+        phase=6,
+        python=True,
+        slow=True,
+    ),
+    Step(
+        "rocm-python-tests",
+        "tests of candle-pyo3 in Python, on the device",
+        "build",
+        ("candle-pyo3",),
+        Judge.TESTS,
+        phase=6,
+        features=(FEATURE,),
+        device=True,
+        python=True,
         slow=True,
     ),
 )

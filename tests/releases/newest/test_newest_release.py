@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
+LEAST_PYTHON_TESTS = 78
+"""How many of candle-pyo3's, all but four for CUDA and two that let arithmetic overflow; 26 are our own."""
+
 
 def test_every_target_builds(newest: str, work: Path) -> None:
     """Tests, examples and benches."""
@@ -23,6 +26,12 @@ def test_candle_nns_tests_pass_on_the_device(newest: str, work: Path) -> None:
     """The fused operations on ROCm compared with the CPU, attention with a naive one, and candle-nn's own tests."""
     steps = verified(newest, ("rocm-nn-tests",), work)
     assert passed_tests(steps["rocm-nn-tests"]) >= 40
+
+
+def test_candle_pyo3s_tests_pass_on_the_device(newest: str, work: Path) -> None:
+    """The extension module in Python: our tests on devices `rocm` and `rocm:1`, and candle-pyo3's own."""
+    steps = verified(newest, ("rocm-python-tests",), work)
+    assert passed_tests(steps["rocm-python-tests"]) >= LEAST_PYTHON_TESTS
 
 
 def test_cpu_tests_pass_without_the_feature(newest: str, work: Path) -> None:

@@ -112,6 +112,18 @@ def test_rust_files(root: Path) -> None:
     )
 
 
+def test_python_files_are_those_of_crates_that_are_python_packages(root: Path) -> None:
+    for path in ("candle-core/tests/npy.py", "candle-nn/src/a.py", "candle-nn/stubs/b.pyi", "candle-nn/.venv/c.py"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    assert open_tree(root).python_files() == ()
+    (root / "candle-nn" / "pyproject.toml").touch()
+    tree = open_tree(root)
+    assert tree.python_files() == ("candle-nn/src/a.py", "candle-nn/stubs/b.pyi")
+    hidden = tree.with_overlay({"candle-nn/src/a.py": None, "candle-nn/d.py": b"", "candle-core/e.py": b""})
+    assert hidden.python_files() == ("candle-nn/d.py", "candle-nn/stubs/b.pyi")
+
+
 def test_read_and_exists(root: Path) -> None:
     tree = open_tree(root)
     assert tree.read("candle-core/src/lib.rs") == b"pub mod device;\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from made_up import DEVICE, LIB, STORAGE, candle_tree
 
 from codegen.candle.tree import open_tree
 from codegen.errors import Conflict, UnknownSite
+from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import plan_edits
 from codegen.spec.kinds import Gating
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from codegen.plan.model import Edit
 
 QUANTIZED = "candle-core/src/quantized/mod.rs"
+PYO3 = "candle-pyo3/src/lib.rs"
+PYTHON = "candle-pyo3/py_src/candle/module.py"
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +99,58 @@ def test_stand_in(pristine: Path, specs: LoadedSpecs) -> None:
     assert (edit.origin.rule, edit.origin.phase, edit.origin.template) == ("quant.device-match", 1, None)
     test = text_of(edits, "candle-core/tests/quantized_tests.rs", "tests.expected-numbers")
     assert test.strip() == 'Device::Rocm(_) => candle_core::rocm::not_generated("rows", 7)?,'
+
+
+def test_python_files(pristine: Path, specs: LoadedSpecs) -> None:
+    """The same in both gatings: Python has no features."""
+    for gating in Gating:
+        edits = planned(pristine, specs, phases=(0, 1, 6), gating=gating)
+        mirrored = text_of(edits, PYTHON, "python.files")
+        assert ", rocm_is_available" in mirrored
+        assert 'ROCM: str = "rocm"' in mirrored
+        assert ', "rocm"' in mirrored
+        assert '    def rocm(self):\n        return self.to("rocm")' in mirrored
+        assert text_of(edits, PYTHON, "python.condition") == ' or name == "rocm"'
+        assert "cfg" not in "".join(edit.text for edit in edits[PYTHON])
+    assert PYTHON not in planned(pristine, specs)
+
+
+def test_a_verb_that_has_no_meaning_in_python(pristine: Path, specs: LoadedSpecs) -> None:
+    rule = {"id": "core.chain", "sites": {"kind": "py-condition"}, "verb": "chain"}
+
+    with pytest.raises(
+        UnknownSite, match=rf"{PYTHON}:19:12: rule core\.chain cannot chain this py-condition: the verb"
+    ):
+        planned(pristine, with_rules(specs, rule))
+
+
+def test_what_is_ungated_is_in_every_build(pristine: Path, specs: LoadedSpecs) -> None:
+    cfg = planned(pristine, specs, phases=(0, 1, 6), gating=Gating.CFG)
+
+    assert "cfg" not in text_of(cfg, PYO3, "python.availability")
+    assert '#[cfg(feature = "rocm")]' in text_of(cfg, PYO3, "python.device")
+
+
+@pytest.mark.parametrize(
+    ("gating", "rule", "other"),
+    [
+        (Gating.DUMMY, "core.python-module", "core.python-module-gated"),
+        (Gating.CFG, "core.python-module-gated", "core.python-module"),
+    ],
+)
+def test_a_module_of_one_gating(pristine: Path, specs: LoadedSpecs, gating: Gating, rule: str, other: str) -> None:
+    edits = planned(pristine, specs, gating=gating)
+
+    assert "mod rocm;" in text_of(edits, PYO3, rule)
+    assert text_of(edits, PYO3, other) == ""
+
+
+def test_a_module_of_a_crate_that_the_tree_does_not_have(tmp_path: Path, specs: LoadedSpecs) -> None:
+    root = candle_tree(tmp_path)
+    shutil.rmtree(root / "candle-pyo3")
+
+    assert PYO3 not in planned(root, specs)
+    assert not any(c.path.startswith("candle-pyo3") for c in plan_tree(open_tree(root), specs, phases=[0, 1]).changes)
 
 
 def test_imports_follow_what_is_used(pristine: Path, specs: LoadedSpecs) -> None:
@@ -258,5 +314,5 @@ def test_a_tree_without_sites_needs_no_edits(tmp_path: Path, specs: LoadedSpecs)
     root = candle_tree(tmp_path)
     scan = scan_tree(open_tree(root), specs)
 
-    nothing = plan_edits(type(scan)(scan.tree, (), {}, scan.rules), specs, phases=[1], gating=Gating.DUMMY)
+    nothing = plan_edits(type(scan)(scan.tree, (), {}, scan.rules), specs, phases=[5], gating=Gating.DUMMY)
     assert nothing == {}

@@ -105,6 +105,7 @@ FILES = {
     0: ["build.rs", "rocm_absent.rs", "examples/rocm_smoke.rs"],
     1: [
         "dummy_rocm_backend.rs",
+        "pyo3_rocm.rs",
         "tests/rocm_basic.rs",
         "tests/rocm_memory.rs",
         *(f"rocm_backend/{name}.rs" for name in ("mod", "backend_device", "backend_storage", "device", "error")),

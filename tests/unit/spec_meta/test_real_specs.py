@@ -138,7 +138,9 @@ def test_every_key_of_every_rule_keeps_other_sites_out(scans: tuple[Scan, ...], 
     """The negative case: a site of the made-up tree that the rule decides, moved away by one key, is not its own."""
     own = [(scan, decision) for scan in scans for decision in scan.decisions if decision.rule == rule.id]
     scan, decision = next((scan, decision) for scan, decision in own if not decision.inside)
-    text = scan.sources[decision.site.path].slice(decision.site.start, decision.site.end)
+    source = scan.text_of(decision.site.path)
+    assert source is not None
+    text = source.slice(decision.site.start, decision.site.end)
     assert selects(rule.sites, decision.site, decision.crate, text)
 
     for key in rule.sites.model_fields_set:

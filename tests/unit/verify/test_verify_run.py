@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -341,3 +342,59 @@ def test_a_phased_step_that_does_not_build_fails_as_any_other(subject: Subject) 
     run = answer(101, diagnostic("error", 12))
     result, _ = carry_out(PHASED, subject, run, device=Device("emulator"), waiting=WAITING)
     assert (result.verdict, result.detail) == (Verdict.FAILED, "1 error")
+
+
+PYTHON = replace(TESTS, id="rocm-python-tests", subcommand="build", crates=("candle-pyo3",), device=True, python=True)
+
+
+@pytest.fixture
+def package(subject: Subject) -> Subject:
+    """The subject with a candle-pyo3 that asks for the ABI of a Python yet to come."""
+    files = {
+        "Cargo.toml": '[workspace]\nmembers = ["core", "candle-pyo3"]\n',
+        "candle-pyo3/Cargo.toml": '[package]\nname = "candle-pyo3"\n\n[dependencies]\npyo3 = "abi3-py399"\n',
+        "candle-pyo3/py_src/candle/__init__.py": "",
+        "candle-pyo3/tests/test_a.py": "",
+    }
+    for path, text in files.items():
+        (subject.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (subject.root / path).write_text(text, encoding="utf-8")
+    return subject
+
+
+@pytest.mark.parametrize(("label", "gpus"), [("emulator", "gfx1100,gfx1100"), ("ROCm (gfx1100)", None)])
+def test_python_tests_follow_the_build(package: Subject, label: str, gpus: str | None) -> None:
+    asked: dict[str, Any] = {}
+
+    def tests(root: Path, built: CargoRun, **more: Any) -> CargoRun:
+        asked.update(more, manifest=(root / "candle-pyo3/Cargo.toml").read_text(encoding="utf-8"))
+        return replace(built, test_results=(RESULT.format("ok", 3, 0),))
+
+    result, cargo = carry_out(PYTHON, package, answer(), device=Device(label), pytest=tests)
+
+    assert (result.verdict, result.detail, result.ran_on) == (Verdict.PASSED, "3 passed, 0 failed, 0 ignored", label)
+    assert cargo.asked == [("build", "-p", "candle-pyo3", "--features", "rocm")]
+    assert "abi3-py3" in asked["manifest"]
+    assert "abi3-py399" not in asked["manifest"]
+    assert asked["environment"].get("CANDLE_ROCM_EMULATOR_DEVICES") == gpus
+    assert asked["rocm"] is True
+
+
+def test_python_tests_wait_for_a_build(package: Subject) -> None:
+    def tests(*_: object, **_more: object) -> CargoRun:
+        raise AssertionError("nothing was built")
+
+    result, _ = carry_out(
+        PYTHON, package, answer(101, diagnostic("error", 12)), device=Device("emulator"), pytest=tests
+    )
+
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "1 error")
+
+
+def test_without_a_python_package_the_reason_is_given(package: Subject) -> None:
+    shutil.rmtree(package.root / "candle-pyo3/py_src")
+
+    result, cargo = carry_out(PYTHON, package, device=Device("emulator"))
+
+    assert result.detail == "SKIPPED: candle-pyo3 has no Python package in this tree"
+    assert cargo.asked == []

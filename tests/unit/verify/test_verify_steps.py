@@ -125,3 +125,11 @@ def test_an_unknown_or_later_step_is_a_usage_error(phase: int, name: str) -> Non
     assert caught.value.exit_code is ExitCode.USAGE
     assert f"no step `{name}` for phase {phase}" in str(caught.value)
     assert "choose among check-off, check-on" in str(caught.value)
+
+
+def test_python_is_tested_once_phase_6_is_there() -> None:
+    assert not any(step.python for step in choose_steps(5))
+    on, off = (step for step in choose_steps(6) if step.python and step.slow)
+    on, off = (on, off) if on.device else (off, on)
+    assert (on.id, " ".join(on.arguments())) == ("rocm-python-tests", "build -p candle-pyo3 --features rocm")
+    assert (off.id, " ".join(off.arguments())) == ("python-tests-off", "build -p candle-pyo3")
