@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 
 def test_every_target_builds(newest: str, work: Path) -> None:
-    """Tests, examples and benches."""
+    """clippy of tests, examples and benches with `rocm`."""
     verified(newest, ("all-targets-on",), work)
 
 
@@ -23,6 +23,18 @@ def test_candle_nns_tests_pass_on_the_device(newest: str, work: Path) -> None:
     """The fused operations on ROCm compared with the CPU, attention with a naive one, and candle-nn's own tests."""
     steps = verified(newest, ("rocm-nn-tests",), work)
     assert passed_tests(steps["rocm-nn-tests"]) >= 40
+
+
+def test_whole_models_agree_with_the_cpu(newest: str, work: Path) -> None:
+    """A llama, token generation and the training of a convolutional net; and candle-transformers' own tests."""
+    steps = verified(newest, ("rocm-models-tests",), work)
+    assert passed_tests(steps["rocm-models-tests"]) >= 30
+
+
+def test_example_programs_agree_with_the_cpu(newest: str, work: Path) -> None:
+    """custom-ops and mnist-training, as a user runs them."""
+    steps = verified(newest, ("rocm-examples-tests",), work)
+    assert passed_tests(steps["rocm-examples-tests"]) == 2
 
 
 def test_cpu_tests_pass_without_the_feature(newest: str, work: Path) -> None:
