@@ -202,11 +202,11 @@ impl ConvNet {
     }
 }
 
-/// Loss before each step, logits behind the last one, and the weights that were trained.
+/// Loss before each step, logits behind the last one, and by how much training changed the weights.
 struct Trained {
     losses: Vec<f32>,
     logits: Tensor,
-    weights: Vec<(String, Tensor)>,
+    changes: Vec<(String, Tensor)>,
 }
 
 fn train(device: &Device) -> Result<Trained> {
@@ -215,10 +215,13 @@ fn train(device: &Device) -> Result<Trained> {
     for (name, var) in variables.data().lock().unwrap().iter() {
         var.set(&weight(name, var.dims())?.to_device(device)?)?;
     }
-    let images = weight("images", &[10, 1, 12, 12])?.to_device(device)?;
     let labels = Tensor::new(&[0u32, 1, 2, 3, 4, 4, 3, 2, 1, 0], device)?;
+    // Noise, the brighter the higher the label is.
+    let bright = labels.to_dtype(DType::F32)?.reshape((10, 1, 1, 1))?;
+    let noise = weight("images", &[10, 1, 12, 12])?.to_device(device)?;
+    let images = noise.broadcast_add(&bright.affine(0.5, -1.)?)?;
 
-    let mut optimizer = SGD::new(variables.all_vars(), 0.5)?;
+    let mut optimizer = SGD::new(variables.all_vars(), 0.05)?;
     let mut losses = Vec::new();
     for _ in 0..3 {
         let loss = loss::cross_entropy(&net.forward(&images)?, &labels)?;
@@ -227,16 +230,16 @@ fn train(device: &Device) -> Result<Trained> {
     }
     let logits = net.forward(&images)?;
     assert!(logits.device().same_device(device));
-    let variables = variables.data().lock().unwrap();
-    let mut weights = variables
-        .iter()
-        .map(|(name, var)| (name.clone(), var.as_tensor().clone()))
-        .collect::<Vec<_>>();
-    weights.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut changes = Vec::new();
+    for (name, var) in variables.data().lock().unwrap().iter() {
+        let change = (var.to_device(&Device::Cpu)? - weight(name, var.dims())?)?;
+        changes.push((name.clone(), change));
+    }
+    changes.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(Trained {
         losses,
         logits,
-        weights,
+        changes,
     })
 }
 
@@ -244,20 +247,24 @@ fn train(device: &Device) -> Result<Trained> {
 fn convolutional_net_trains() -> Result<()> {
     let (got, expected) = (train(&Device::new_rocm(0)?)?, train(&Device::Cpu)?);
     println!("losses {:?}, on the CPU {:?}", got.losses, expected.losses);
-    assert!(
-        expected.losses[2] < expected.losses[0] * 0.99,
-        "it learns nothing"
-    );
-    // Sums of 10 images with 25 places each, three steps.
-    let allowed = 250. * 3. * f32::EPSILON;
+    assert!(expected.losses[2] < expected.losses[0], "it learns nothing");
+    // Sums over 10 images with 100 places each, three steps.
+    let allowed = 1000. * 3. * f32::EPSILON;
     for (got, expected) in got.losses.iter().zip(&expected.losses) {
         assert!((got - expected).abs() <= allowed * expected);
     }
     assert!(difference(&got.logits, &expected.logits)? <= allowed);
-    assert_eq!(got.weights.len(), 6);
-    for ((name, got), (_, expected)) in got.weights.iter().zip(&expected.weights) {
+    assert_eq!(got.changes.len(), 6);
+    for ((name, got), (_, expected)) in got.changes.iter().zip(&expected.changes) {
         let off = difference(got, expected)?;
-        assert!(off <= allowed, "{name}: off by {off:e}");
+        let largest = expected.abs()?.flatten_all()?.max(0)?.to_scalar::<f32>()?;
+        println!("{name} changed by {largest:e}, off by {off:e} of that");
+        // The weights, which are about 1, are rounded in each step.
+        let allowed = allowed + 4. * f32::EPSILON / largest;
+        assert!(
+            off <= allowed,
+            "{name}: off by {off:e}, {allowed:e} allowed"
+        );
     }
     Ok(())
 }
