@@ -3,7 +3,7 @@
 //! Whole models without downloaded weights, on ROCm and on the CPU: the same numbers go in, the same have to come out.
 #![cfg(feature = "rocm")]
 use candle::{DType, Device, Result, Tensor};
-use candle_nn::{loss, Conv2d, Conv2dConfig, Linear, Module, Optimizer, VarBuilder, VarMap, SGD};
+use candle_nn::{loss, Conv2d, Conv2dConfig, Linear, Optimizer, VarBuilder, VarMap, SGD};
 use candle_transformers::generation::LogitsProcessor;
 use candle_transformers::models::llama::{Cache, Config, Llama, LlamaConfig};
 use candle_transformers::utils::apply_repeat_penalty;

@@ -17,7 +17,7 @@ use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result};
 
 /// Elements that a thread reads at once where neighbouring results are neighbours in memory.
-const COLUMN_LANES: usize = 4;
+const COLUMN_LANES: usize = 8;
 
 /// A tensor in which each of `dims` has a size of 1; indices are u32.
 pub(in crate::rocm_backend) fn reduce_op(
