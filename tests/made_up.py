@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NEWEST = "0.11.1"
 OLDEST = "0.9.1"
-READY = {0: "setup", 1: "core", 3: "tensors", 4: "custom-ops", 5: "nn", 6: "python"}
+READY = {0: "setup", 1: "core", 3: "tensors", 4: "custom-ops", 5: "nn", 6: "python", 7: "examples"}
 """The phases that this version applies, and their names."""
 UNTRIED = "0.12.0"
 
@@ -517,6 +517,11 @@ fn two_streams() -> Result<()> {
     Device::new_cuda(0)?.two_streams()
 }
 """,
+    "candle-core/tests/place_tests.rs": """\
+fn near(device: &candle_core::Device, off: f32) -> bool {
+    off < if device.is_cuda() { 1e-3 } else { 1e-6 }
+}
+""",
     "candle-core/benches/benchmarks/mod.rs": """\
 use candle_core::{Device, Result};
 
@@ -671,11 +676,15 @@ fn main() {
 }
 """,
     "candle-examples/src/lib.rs": """\
+use candle::utils::{cuda_is_available, metal_is_available};
+
 pub fn device(cpu: bool) -> candle::Result<candle::Device> {
     if cpu {
         Ok(candle::Device::Cpu)
-    } else if candle::utils::cuda_is_available() {
+    } else if cuda_is_available() {
         candle::Device::new_cuda(0)
+    } else if metal_is_available() {
+        candle::Device::new_metal(0)
     } else {
         println!("running on CPU: build with `--features cuda`");
         Ok(candle::Device::Cpu)
@@ -707,9 +716,25 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 """,
+    "candle-examples/examples/digits/main.rs": """\
+fn main() -> candle::Result<()> {
+    let device = candle::Device::cuda_if_available(0)?;
+    println!("{device:?}");
+    Ok(())
+}
+""",
     "candle-examples/examples/custom-ops/main.rs": """\
 #[cfg(feature = "cuda")]
 mod cuda_kernels;
+
+struct LayerNorm;
+
+impl candle::CustomOp1 for LayerNorm {
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, storage: &candle::CudaStorage) -> candle::Result<candle::CudaStorage> {
+        cuda_kernels::norm(storage)
+    }
+}
 """,
     "candle-examples/examples/llama_multiprocess/main.rs": """\
 use cudarc::nccl::Comm;

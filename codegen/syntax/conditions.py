@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from codegen.syntax.constructs import callee, macro_name
-from codegen.syntax.edit import CannotMirror, TextEdit
+from codegen.syntax.edit import CannotMirror, Style, TextEdit, mirrored
 from codegen.syntax.matches import alternatives, bare_pattern, names_backend, pattern_of, unbound, without_parentheses
-from codegen.syntax.rename import CUDA, Spelling, rename
-from codegen.syntax.source import Source, text_of
+from codegen.syntax.rename import CUDA, METAL, Spelling, rename
+from codegen.syntax.source import Source, attributes_of, predicates_in, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -71,6 +71,40 @@ def feature_question(node: Node, source: Source) -> Node:
     if len(found) != 1:
         raise CannotMirror(f"{len(found)} `cfg!` ask for CUDA here, and the text can stand behind one only")
     return found[0]
+
+
+_FEATURE = {spelling.lower: re.compile(rf'feature\s*=\s*"{spelling.lower}"') for spelling in (CUDA, METAL)}
+
+
+def widen_gate(item: Node, source: Source, backend: Spelling) -> list[TextEdit]:
+    """Edits after which an item that is compiled for the backend, or without it, is so for ROCm likewise.
+
+    Raises `CannotMirror` for an item that names the backend itself, or whose attributes do not ask for its feature.
+    """
+    if source.mentions(backend.lower, item.start_byte, item.end_byte):
+        raise CannotMirror(f"it names {backend.prose} itself, so it cannot stand for ROCm as well")
+    edits = []
+    for attribute in attributes_of(item):
+        for asked in _FEATURE[backend.lower].finditer(text_of(attribute)) if predicates_in([attribute]) else ():
+            start, end = (attribute.start_byte + len(text_of(attribute)[:at].encode()) for at in asked.span())
+            edits.append(TextEdit(start, start, "any("))
+            edits.append(TextEdit(end, end, f", {rename(asked[0], backend)})"))
+    if not edits:
+        raise CannotMirror(f"no `cfg` of it asks for {backend.prose}")
+    return edits
+
+
+def chain_call(call: Node, style: Style) -> TextEdit:
+    """What makes `Device::cuda_if_available(n)?` ask for ROCm where it finds no CUDA.
+
+    Raises `CannotMirror` for any other call.
+    """
+    function = call.child_by_field_name("function")
+    path, _, name = text_of(function).rpartition("::") if function is not None else ("", "", "")
+    if name != "cuda_if_available" or not path:
+        raise CannotMirror("only an `if` can have one more branch, and `Device::cuda_if_available`")
+    text = f".and_then(|found| match found {{ {path}::Cpu => {mirrored(text_of(call), style)}, found => Ok(found) }})"
+    return TextEdit(call.end_byte, call.end_byte, text)
 
 
 class _Widening:

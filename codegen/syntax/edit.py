@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from codegen.syntax.rename import CUDA, protected_words, rename
+from codegen.syntax.rename import CUDA, protected_words, rename, words_in
 from codegen.syntax.source import is_comment
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class CannotMirror(Exception):
 
 
 GATE = '#[cfg(feature = "rocm")]'
+ALWAYS_THERE = frozenset({"is_rocm", "rocm_is_available", "rocm_if_available"})
+"""What candle-core has in every build, with `--gating cfg` too: the answer without the feature is no, or the CPU."""
+_OF_THE_FEATURE = re.compile(r"new_rocm\w*|Rocm\w*")
 _NEVER = {"cuda": 'not(feature = "cuda")', "metal": 'not(feature = "metal")'}
 
 
@@ -130,6 +133,11 @@ def gated(text: str, indent: str) -> str:
 def stands_in_for_the_feature(predicate: str, backend: str) -> bool:
     """True for `cfg(not(feature = "cuda"))`: its ROCm twin is never compiled when every branch is gated."""
     return _NEVER[backend] in predicate.split(", ")
+
+
+def needs_the_feature(text: str) -> bool:
+    """True for text that makes or names a ROCm device: with `--gating cfg` that is an error without the feature."""
+    return any(_OF_THE_FEATURE.fullmatch(word) for word in words_in(text))
 
 
 def indent_at(source: Source, offset: int) -> str:

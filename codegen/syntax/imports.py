@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codegen.syntax.edit import GATE, TextEdit, gated, indent_at
+from codegen.syntax.edit import ALWAYS_THERE, GATE, TextEdit, gated, indent_at
 from codegen.syntax.rename import CUDA, rename, words_in
 from codegen.syntax.source import attributes_of, is_comment, text_of
 
@@ -43,18 +43,19 @@ def extend_imports(source: Source, declaration: Node, used: str, style: Style) -
     """Import the renamed names next to CUDA's, those only that the text `used` calls by a bare name."""
     called = _bare_names(used)
     edits: list[TextEdit] = []
-    beside: list[str] = []
+    beside: list[tuple[str, bool]] = []
     for each in imports_of(declaration):
         name = rename(each.name)
         if name == each.name or name not in called:
             continue
         in_list = each.node.parent is not None and each.node.parent.type == "use_list"
-        if not style.cfg and in_list and rename(each.prefix) == each.prefix:
+        gated_name = style.cfg and name not in ALWAYS_THERE
+        if not gated_name and in_list and rename(each.prefix) == each.prefix:
             edits.append(_insert_sorted(each))
         else:
-            beside.append(rename(each.path))
+            beside.append((rename(each.path), gated_name))
     if beside:
-        edits.append(_declare_beside(source, declaration, beside, style))
+        edits.append(_declare_beside(source, declaration, beside))
     return edits
 
 
@@ -105,16 +106,17 @@ def _insert_sorted(each: Import) -> TextEdit:
     return TextEdit(end, end, f", {new}")
 
 
-def _declare_beside(source: Source, declaration: Node, paths: list[str], style: Style) -> TextEdit:
+def _declare_beside(source: Source, declaration: Node, paths: list[tuple[str, bool]]) -> TextEdit:
+    """A declaration for each path, behind the feature where the second member says so."""
     visibility = next((text_of(c) + " " for c in declaration.children if c.type == "visibility_modifier"), "")
     attributes = [text_of(a) for a in attributes_of(declaration) if a.type == "attribute_item"]
     head = [rename(text) for text in attributes if CUDA.lower in text.lower()]
     indent = indent_at(source, declaration.start_byte)
     end = declaration.end_byte
     text = ""
-    for path in paths:
+    for path, behind_the_feature in paths:
         lines = f"\n{indent}".join([*head, f"{visibility}use {path};"])
-        if style.cfg and GATE not in head:
+        if behind_the_feature and GATE not in head:
             lines = gated(lines, indent)
         text += f"\n{indent}{lines}"
     return TextEdit(end, end, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from codegen.syntax.constructs import has_let
 from codegen.syntax.edit import (
     CannotMirror,
     Style,
@@ -62,9 +63,12 @@ def refuse_expression(node: Node) -> None:
 
 
 def _is_complete(statement: Node) -> bool:
-    """True for a statement whose value nobody uses, whatever follows it."""
-    last = statement.children[-1].type
-    return last == ";" or last == "macro_invocation"
+    """True for a statement whose value nobody uses, whatever follows it; an `if let` without `else` has none."""
+    last = statement.children[-1]
+    condition = last.child_by_field_name("condition") if last.type == "if_expression" else None
+    if condition is not None and has_let(condition):
+        return last.child_by_field_name("alternative") is None
+    return last.type in (";", "macro_invocation")
 
 
 def refuse_value(node: Node) -> None:

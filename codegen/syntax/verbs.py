@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.syntax.arms import foreign_arms, mirror_arms, override_arms, stand_in_arms, teach_variant
-from codegen.syntax.conditions import feature_question, widen
+from codegen.syntax.conditions import chain_call, feature_question, widen, widen_gate
 from codegen.syntax.edit import (
+    GATE,
     CannotMirror,
     Style,
     TextEdit,
@@ -20,6 +21,7 @@ from codegen.syntax.edit import (
     indent_at,
     indented,
     mirrored,
+    needs_the_feature,
     refuse_errors,
     site_expression,
     site_node,
@@ -56,6 +58,7 @@ __all__ = [
 ]
 
 _FUNCTIONS = ("function_item", "function_signature_item")
+_GATED_ITEMS = ("fn", "mod", "static", "statement", "cfg-item")
 
 
 def mirror_match(source: Source, site: Site, style: Style) -> list[TextEdit]:
@@ -98,9 +101,14 @@ def swap_function(source: Source, site: Site, style: Style) -> list[TextEdit]:
 
 
 def or_in_condition(source: Source, site: Site, style: Style) -> list[TextEdit]:
-    """`x.is_cuda()` or `x.is_metal()` in a condition becomes `x.is_cuda() || x.is_rocm()`, a pattern an or-pattern."""
+    """`x.is_cuda()` or `x.is_metal()` in a condition becomes `x.is_cuda() || x.is_rocm()`, a pattern an or-pattern.
+
+    An item behind `#[cfg(feature = "cuda")]` that does not name CUDA itself is there with `rocm` as well.
+    """
     del style
     backend = METAL if site.metal_only else CUDA
+    if site.kind in _GATED_ITEMS:
+        return with_newlines_of(source, widen_gate(site_node(source, site), source, backend))
     node = site_expression(source, site)
     consequence = node.child_by_field_name("consequence") or node.child_by_field_name("body")
     if consequence is not None and source.mentions(backend.lower, consequence.start_byte, consequence.end_byte):
@@ -111,8 +119,14 @@ def or_in_condition(source: Source, site: Site, style: Style) -> list[TextEdit]:
 
 
 def chain_condition(source: Source, site: Site, style: Style) -> list[TextEdit]:
-    """`if x.is_cuda() { cuda() }` gets `else if x.is_rocm() { rocm() }` behind its block, before any other branch."""
+    """`if x.is_cuda() { cuda() }` gets `else if x.is_rocm() { rocm() }` behind its block, before any other branch.
+
+    `Device::cuda_if_available(0)` is an `if` of that kind in Candle, with the CPU as its `else`: where it answers with
+    the CPU, ROCm is asked.
+    """
     node = site_expression(source, site)
+    if node.type == "call_expression":
+        return with_newlines_of(source, [chain_call(node, style)])
     condition, consequence = (node.child_by_field_name(name) for name in ("condition", "consequence"))
     if node.type != "if_expression" or condition is None or consequence is None:
         raise CannotMirror("only an `if` can have one more branch")
@@ -120,9 +134,12 @@ def chain_condition(source: Source, site: Site, style: Style) -> list[TextEdit]:
     refuse_errors(consequence)
     if not source.mentions(CUDA.lower, condition.start_byte, condition.end_byte):
         raise CannotMirror("its condition does not ask for CUDA")
+    asked = mirrored(source.slice(node.start_byte, consequence.start_byte), style)
+    block = mirrored(source.slice(consequence.start_byte, consequence.end_byte), style)
+    if style.cfg and needs_the_feature(block):
+        block = f'{{ {GATE} {block} #[cfg(not(feature = "rocm"))] {{ unreachable!() }} }}'
     end = consequence.end_byte
-    text = mirrored(source.slice(node.start_byte, end), style)
-    return with_newlines_of(source, [TextEdit(end, end, f" else {text}")])
+    return with_newlines_of(source, [TextEdit(end, end, f" else {asked}{block}")])
 
 
 def extend_use(source: Source, site: Site, used: str, style: Style) -> list[TextEdit]:

@@ -20,6 +20,7 @@ from codegen.kernels.compile import compile_kernels
 from codegen.kernels.loader import LoadedFamily, load_families
 from codegen.kernels.render import Sources, render_sources
 from codegen.kernels.resources import check_resources, read_resources
+from codegen.paths import repository_root
 from codegen.rocm.hiprtc import HipRtcRequest, compile_with_hiprtc
 
 if TYPE_CHECKING:
@@ -73,6 +74,21 @@ def test_hiprtc_compiles_every_family(architecture: str, tmp_path: Path) -> None
         assert {kernel.symbol for kernel in kernels} == symbols(loaded)
         assert {kernel.wave_size for kernel in kernels} == {WAVES[architecture]}
     print(f"hipRTC, {architecture}: {sum(result.seconds for result in results):.0f} s")
+
+
+@pytest.mark.parametrize("architecture", WAVES)
+def test_hiprtc_compiles_the_kernel_of_the_custom_op_example(architecture: str, tmp_path: Path) -> None:
+    name = "layernorm_kernels.hip"
+    folder = repository_root() / "generated" / "phase-7" / "candle-examples" / "examples" / "custom-ops" / "kernels"
+    text = (folder / name).read_text(encoding="utf-8")
+
+    (result,) = compile_with_hiprtc(
+        [HipRtcRequest(name, text, architecture, tmp_path / f"{name}.hsaco")], real_toolchain()
+    )
+
+    assert result.ok, result.log
+    (kernel,) = read_kernels(result.request.code)
+    assert (kernel.symbol, kernel.wave_size) == ("rms_f32", WAVES[architecture])
 
 
 def test_a_broken_expression_names_the_line_of_its_spec(tmp_path: Path) -> None:

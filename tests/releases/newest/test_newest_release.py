@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releases.command_line import LEAST_TESTS, passed_tests, verified
+from releases.conftest import NAMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,7 @@ LEAST_PYTHON_TESTS = 78
 
 
 def test_every_target_builds(newest: str, work: Path) -> None:
-    """Tests, examples and benches."""
+    """clippy of tests, examples and benches with `rocm`."""
     verified(newest, ("all-targets-on",), work)
 
 
@@ -32,6 +33,19 @@ def test_candle_pyo3s_tests_pass_on_the_device(newest: str, work: Path) -> None:
     """The extension module in Python: our tests on devices `rocm` and `rocm:1`, and candle-pyo3's own."""
     steps = verified(newest, ("rocm-python-tests",), work)
     assert passed_tests(steps["rocm-python-tests"]) >= LEAST_PYTHON_TESTS
+
+
+def test_whole_models_agree_with_the_cpu(newest: str, work: Path) -> None:
+    """A llama, token generation and the training of a convolutional net; and candle-transformers' own tests."""
+    steps = verified(newest, ("rocm-models-tests",), work)
+    assert passed_tests(steps["rocm-models-tests"]) >= 30
+
+
+@pytest.mark.skipif(not NAMED, reason="builds all that candle-examples depends on: RELEASES=... asks for it")
+def test_example_programs_agree_with_the_cpu(newest: str, work: Path) -> None:
+    """custom-ops and mnist-training, as a user runs them."""
+    steps = verified(newest, ("rocm-examples-tests",), work)
+    assert passed_tests(steps["rocm-examples-tests"]) == 2
 
 
 def test_cpu_tests_pass_without_the_feature(newest: str, work: Path) -> None:

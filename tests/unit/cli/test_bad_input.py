@@ -198,11 +198,11 @@ def test_the_same_site_left_alone_by_a_spec_passes(candle: Path, candle_rocm: Co
     assert scanned.code == 4
     assert f"{NOTES}:3:5: no rule handles this site" in scanned.stderr
 
-    with (home / "specs" / "phases" / "7-examples.yaml").open("a") as spec:
-        spec.write(
-            f"\n  - id: examples.odd\n    sites: {{kind: if-let, path: {NOTES}}}\n    verb: leave\n"
-            "    reason: nobody ever calls it\n"
-        )
+    rule = (
+        f"  - id: examples.odd\n    sites: {{kind: if-let, path: {NOTES}}}\n    verb: leave\n"
+        "    reason: nobody ever calls it\n"
+    )
+    replace_in(home / "specs" / "phases" / "7-examples.yaml", "\nrules:\n", f"\nrules:\n{rule}")
 
     document = candle_rocm.ok("scan", candle, "--json").document
     site = next(site for site in document["sites"] if site["path"] == NOTES)

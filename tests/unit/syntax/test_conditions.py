@@ -292,6 +292,125 @@ def test_what_only_cuda_has_is_not_chained() -> None:
     )
 
 
+# --- chain: Device::cuda_if_available ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "let d = candle::Device::cuda_if_available(0)?;",
+            (
+                "let d = candle::Device::cuda_if_available(0).and_then(|found| match found { "
+                "candle::Device::Cpu => candle::Device::rocm_if_available(0), found => Ok(found) })?;"
+            ),
+        ),
+        (
+            "Device::cuda_if_available(args.gpu)",
+            (
+                "Device::cuda_if_available(args.gpu).and_then(|found| match found { "
+                "Device::Cpu => Device::rocm_if_available(args.gpu), found => Ok(found) })"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("cfg", [False, True])
+def test_where_cuda_is_not_found_rocm_is_asked(before: str, after: str, cfg: bool) -> None:  # noqa: FBT001
+    check_transformed(
+        f"fn f(d: &Device) {{\n    {before}\n}}\n",
+        f"fn f(d: &Device) {{\n    {after}\n}}\n",
+        verb="chain",
+        kind="call",
+        cfg=cfg,
+    )
+
+
+@pytest.mark.parametrize(
+    "statement", ["let d = Device::new_cuda(0)?;", "let d = cuda_if_available(0)?;", "let d = s.cuda_if_available(0)?;"]
+)
+def test_no_other_call_is_chained(statement: str) -> None:
+    check_refused(
+        f"fn f() {{ {statement} }}\n",
+        "only an `if` can have one more branch, and `Device::cuda_if_available`",
+        verb="chain",
+        kind="call",
+    )
+
+
+# --- chain with every branch behind the feature -----------------------------------------------------------------------
+
+
+def test_a_gated_branch_that_makes_a_device_is_behind_the_feature() -> None:
+    check_transformed(
+        """
+        fn f() -> Result<Device> {
+            if cuda_is_available() {
+                Device::new_cuda(0)
+            } else {
+                Ok(Device::Cpu)
+            }
+        }
+        """,
+        """
+        fn f() -> Result<Device> {
+            if cuda_is_available() {
+                Device::new_cuda(0)
+            } else if rocm_is_available() { #[cfg(feature = "rocm")] {
+                Device::new_rocm(0)
+            } #[cfg(not(feature = "rocm"))] { unreachable!() } } else {
+                Ok(Device::Cpu)
+            }
+        }
+        """,
+        verb="chain",
+        cfg=True,
+    )
+
+
+def test_a_gated_branch_that_every_build_has_needs_no_gate() -> None:
+    check_transformed(
+        "fn f(d: &Device) { if d.is_cuda() { by_cuda(d) } }\n",
+        "fn f(d: &Device) { if d.is_cuda() { by_cuda(d) } else if d.is_rocm() { by_rocm(d) } }\n",
+        verb="chain",
+        cfg=True,
+    )
+
+
+# --- or-in: what is compiled for CUDA ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('#[cfg(feature = "cuda")]', '#[cfg(any(feature = "cuda", feature = "rocm"))]'),
+        ('#[cfg(not(feature = "cuda"))]', '#[cfg(not(any(feature = "cuda", feature = "rocm")))]'),
+        (
+            '#[cfg(all(unix, feature="cuda"))]\n#[inline]',
+            '#[cfg(all(unix, any(feature="cuda", feature="rocm")))]\n#[inline]',
+        ),
+        (
+            '/// On "größe": feature = "cuda".\n#[cfg(feature = "cuda")]',
+            '/// On "größe": feature = "cuda".\n#[cfg(any(feature = "cuda", feature = "rocm"))]',
+        ),
+    ],
+)
+def test_an_item_that_is_there_with_cuda_is_there_with_rocm(before: str, after: str) -> None:
+    item = "fn on_gpu() -> bool {\n    true\n}\n"
+    check_transformed(f"{before}\n{item}", f"{after}\n{item}", verb="or-in", kind="fn")
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ('#[cfg(feature = "cuda")]\nfn f() { cuda_go() }', "it names CUDA itself"),
+        ("fn on_cuda() {}", "it names CUDA itself"),
+        ('#[cfg(feature = "cuda-graphs")]\nfn f() {}', "no `cfg` of it asks for CUDA"),
+    ],
+)
+def test_an_item_of_cudas_own_is_not_shared(item: str, message: str) -> None:
+    check_refused(f"{item}\n", message, verb="or-in", kind="fn")
+
+
 # --- override: a question that is answered when compiling -------------------------------------------------------------
 
 

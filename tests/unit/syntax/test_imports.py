@@ -177,3 +177,18 @@ def test_names_and_paths_of_a_declaration() -> None:
         ("h", "a::g::h"),
     ]
     assert [(each.name, each.path) for each in imports_of(second)] == [("i", "i")]
+
+
+def test_what_every_build_has_is_imported_without_a_gate() -> None:
+    check_import(
+        "use candle::utils::{cuda_is_available, metal_is_available};",
+        "use candle::utils::{cuda_is_available, metal_is_available, rocm_is_available};",
+        used="rocm_is_available()",
+        cfg=True,
+    )
+    check_import(
+        "use candle::utils::cuda_is_available;",
+        "use candle::utils::cuda_is_available;\nuse candle::utils::rocm_is_available;",
+        used="rocm_is_available()",
+        cfg=True,
+    )

@@ -542,6 +542,22 @@ def test_an_expression_has_no_sibling(statement: str, what: str) -> None:
     check_refused(snippet, f"nothing can stand beside this {what}", verb="override", text="rocm();")
 
 
+@pytest.mark.parametrize("cfg", [False, True])
+def test_an_if_let_without_else_is_a_statement(cfg: bool) -> None:  # noqa: FBT001
+    gate = '    #[cfg(feature = "rocm")]\n' if cfg else ""
+    before = "fn f(d: &Device) {\n    if let Device::Cuda(_) = d {\n        d.wait();\n    }\n"
+    after = f"{before}{gate}    if let Device::Rocm(_) = d {{\n        d.wait();\n    }}\n"
+    check_transformed(f"{before}    g();\n}}\n", f"{after}    g();\n}}\n", verb="mirror", cfg=cfg)
+
+
+def test_an_if_let_with_an_else_has_no_sibling() -> None:
+    check_refused(
+        "fn f(d: &Device) { if let Device::Cuda(_) = d { g(); } else { h(); } }\n",
+        "nothing can stand beside this if expression",
+        verb="mirror",
+    )
+
+
 def test_an_attribute_has_no_sibling() -> None:
     check_refused(
         """

@@ -49,6 +49,12 @@ def test_candles_tests_run_on_the_device_once_it_computes() -> None:
     assert all(step.device and step.judge is Judge.TESTS for step in STEPS if step.phased)
 
 
+def test_models_and_example_programs_run_once_the_examples_choose_rocm() -> None:
+    last = {"rocm-models-tests", "rocm-examples-tests"}
+    assert last & set(ids(6)) == set()
+    assert last <= set(ids(7))
+
+
 def test_optional_providers_are_linted_and_tested_once_there_are_any() -> None:
     providers = {"clippy-providers-on", "rocm-providers-tests"}
     assert providers & set(ids(2)) == set()
@@ -73,7 +79,8 @@ def test_command_lines() -> None:
     assert lines["check-off"] == f"check {core_nn_transformers}"
     assert lines["check-on"] == f"check {core_nn_transformers} --features rocm"
     assert lines["all-targets-on"] == (
-        "check -p candle-core -p candle-nn -p candle-examples --all-targets --features rocm"
+        f"clippy {core_nn_transformers} -p candle-examples --all-targets --features rocm "
+        "-- --cap-lints warn --warn clippy::undocumented_unsafe_blocks"
     )
     assert lines["cuda-and-rocm"] == "check -p candle-core -p candle-nn --features cuda,rocm"
     assert lines["rocm-basic"] == "test -p candle-core --test rocm_basic --features rocm"
@@ -84,6 +91,10 @@ def test_command_lines() -> None:
     )
     assert lines["rocm-providers-tests"] == (
         "test -p candle-core --test rocm_miopen --test rocm_rocrand --features rocm,rocm-miopen,rocm-rocrand"
+    )
+    assert lines["rocm-models-tests"] == "test -p candle-transformers --tests --no-fail-fast --features rocm"
+    assert lines["rocm-examples-tests"] == (
+        "test -p candle-examples --test rocm_examples --no-fail-fast --features rocm,candle-datasets"
     )
     assert lines["cpu-tests-on"] == "test -p candle-core --tests --no-fail-fast --features rocm -- --skip ::rocm"
     assert lines["smoke"] == "run -p candle-core --example rocm_smoke --features rocm"

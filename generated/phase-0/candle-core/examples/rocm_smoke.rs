@@ -69,9 +69,10 @@ fn report(failure: &Failure) -> ExitCode {
 
 fn smoke() -> Result<()> {
     // SAFETY: device 0 exists, and HIP checks it.
+    let selected = unsafe { bindings::hipSetDevice(0) };
     hip(
         "select GPU 0",
-        unsafe { bindings::hipSetDevice(0) },
+        selected,
         "Check that your user is in the groups render and video.",
     )?;
     let arch = architecture()?;

@@ -9,7 +9,9 @@ use candle_core::{bail, CpuStorage, CustomOp1, DType, Device, Layout, Result, Sh
 use candle_core::{RocmDevice, RocmStorage};
 
 const SOURCE: &str = r#"
+#if !defined(__HIPCC_RTC__) // hipRTC has it built in, and need not have the file.
 #include <hip/hip_runtime.h>
+#endif
 
 extern "C" __global__ void soft_sign(const float *x, float *y, unsigned int count) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
