@@ -135,6 +135,7 @@ FILES = {
         *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "norm", "rope", "rows", "sdpa", "sigmoid", "softmax")),
         *(f"tests/{name}.rs" for name in ("rocm_nn", "rocm_sdpa", "rocm_sdpa_plain")),
     ],
+    7: ["tests/rocm_examples.rs", "tests/rocm_models.rs"],
 }
 DECLARES = {
     "rust/rocm_backend/api.rs.j2": ("amdhip64", "hiprtc", "MIOpen", "rocblas", "rocrand"),
