@@ -16,8 +16,8 @@ export ARCH
 PARTS := releases newest-release backend-tests kernel-tests mutations code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu rocm-toolchain code-objects kernel-tests backend-tests mutations \
-	releases newest-release lint format regen bench clean
+.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu rocm-toolchain code-objects kernel-tests backend-tests tsan \
+	mutations releases newest-release lint format regen bench clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ kernel-tests: setup emulator ## Test the kernels and the emulated device.
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
 	$(BIN)/pytest tests/backend
+
+tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitizer (nightly with rust-src).
+	PYTHONPATH=tests $(BIN)/python -m backend.thread_sanitizer
 
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
