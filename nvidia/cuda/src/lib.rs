@@ -129,6 +129,7 @@ library::functions! {
         create: "cublasCreate_v2" (handle: *mut Handle) -> BlasResult;
         destroy: "cublasDestroy_v2" (handle: Handle) -> BlasResult;
         set_stream: "cublasSetStream_v2" (handle: Handle, stream: Handle) -> BlasResult;
+        set_math_mode: "cublasSetMathMode" (handle: Handle, mode: c_int) -> BlasResult;
         gemm_strided_batched: "cublasGemmStridedBatchedEx" (
             handle: Handle, trans_a: c_int, trans_b: c_int, m: c_int, n: c_int, k: c_int, alpha: *const c_void,
             a: *const c_void, a_type: c_int, lda: c_int, stride_a: c_longlong,

@@ -21,6 +21,9 @@ const COMPUTE_F32: c_int = 68;
 const COMPUTE_F64: c_int = 70;
 /// `CUBLAS_COMPUTE_16F`.
 const COMPUTE_F16: c_int = 64;
+/// `CUBLAS_DEFAULT_MATH`, and `CUBLAS_TF32_TENSOR_OP_MATH`: products of f32 with fewer bits.
+const FULL_PRODUCTS: c_int = 0;
+const SHORT_PRODUCTS: c_int = 3;
 /// `CUBLAS_GEMM_DEFAULT`.
 const DEFAULT_ALGORITHM: c_int = -1;
 
@@ -109,6 +112,17 @@ api! {
     fn rocblas_set_stream(handle: rocblas_handle, stream: hipStream_t) {
         // SAFETY: the caller's handles.
         check(unsafe { blas()?.set_stream(handle.cast(), stream.cast()) })
+    }
+
+    /// Whether products of f32 may be of fewer bits: xf32 on AMD's GPUs, TF32 here.
+    fn rocblas_set_math_mode(handle: rocblas_handle, math_mode: rocblas_math_mode) {
+        let mode = match math_mode {
+            rocblas_default_math => FULL_PRODUCTS,
+            rocblas_xf32_xdl_math_op => SHORT_PRODUCTS,
+            _ => return Err(rocblas_status_invalid_value),
+        };
+        // SAFETY: the caller's handle.
+        check(unsafe { blas()?.set_math_mode(handle.cast(), mode) })
     }
 
     /// Nothing: cuBLAS makes products without atomics unless it is asked to.

@@ -211,7 +211,9 @@ mod cache {
                 free,
                 total,
             }) => {
-                assert_eq!((requested, total), (wanted, device.total_memory()?));
+                // What is asked of HIP is rounded up.
+                assert!(requested >= wanted && requested - wanted <= wanted / 8);
+                assert_eq!(total, device.total_memory()?);
                 assert!(free <= total);
             }
             other => panic!("{other:?}"),
