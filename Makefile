@@ -75,7 +75,7 @@ tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitize
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
 
-releases: setup emulator ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" narrows them).
+releases: setup emulator ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" builds those only).
 	$(BIN)/pytest tests/releases --ignore tests/releases/newest
 
 newest-release: setup emulator rocm-toolchain ## Build every target of the newest release; run all its tests on the device.

@@ -41,18 +41,18 @@ def test_scan_knows_every_site(release: str) -> None:
     assert states["handled"] > 80
 
 
-def test_rustc_lists_the_same_exhaustive_matches(release: str, work: Path) -> None:
+def test_rustc_lists_the_same_exhaustive_matches(built: str, work: Path) -> None:
     """Adding a variant to each enum gives E0004 exactly where the scan saw an exhaustive match."""
     expected = {r.version: r.exhaustive_matches for r in load_specs().candle.releases}
 
-    result = candle_rocm("scan", release, "--oracle", "--work", work, "--json")
+    result = candle_rocm("scan", built, "--oracle", "--work", work, "--json")
 
     assert result.code == 0, result.stdout + result.stderr
     oracle = result.document["oracle"]
-    print(f"{release}: rustc {oracle['rustc']}, scan {oracle['scan']}")
+    print(f"{built}: rustc {oracle['rustc']}, scan {oracle['scan']}")
     assert oracle["agrees"], oracle
-    if release in expected:
-        assert oracle["rustc"] == expected[release]
+    if built in expected:
+        assert oracle["rustc"] == expected[built]
 
 
 @pytest.mark.parametrize("runtime", ["rocm-rs", "dynamic"])
@@ -89,29 +89,29 @@ def test_apply_check_and_revert(release: str, gating: str, tmp_path: Path) -> No
     assert tree_hash(tree) == pristine, "reverting gives back every byte"
 
 
-def test_patched_candle_builds(release: str, work: Path) -> None:
+def test_patched_candle_builds(built: str, work: Path) -> None:
     """clippy with `rocm`, in the default gating and runtime."""
-    verified(release, ("clippy-on",), work)
+    verified(built, ("clippy-on",), work)
 
 
-def test_patched_candle_builds_without_rocm_with_cuda_and_its_documentation(corner: str, work: Path) -> None:
-    verified(corner, OTHER_BUILDS, work)
+def test_patched_candle_builds_without_rocm_with_cuda_and_its_documentation(whole: str, work: Path) -> None:
+    verified(whole, OTHER_BUILDS, work)
 
 
 @pytest.mark.parametrize(("gating", "runtime", "steps"), OTHER_CHOICES)
 def test_patched_candle_builds_otherwise(
-    corner: str, gating: Gating, runtime: Runtime, steps: tuple[str, ...], work: Path
+    whole: str, gating: Gating, runtime: Runtime, steps: tuple[str, ...], work: Path
 ) -> None:
     """With ROCm's variants behind cfg, and with libraries that are opened when the program runs."""
     choices = ("--gating", gating.value, "--runtime", runtime.value)
-    verified(corner, steps, work, *choices, "--package", "candle-core")
+    verified(whole, steps, work, *choices, "--package", "candle-core")
 
 
-def test_other_choices_change_candle_core_only(corner: str) -> None:
+def test_other_choices_change_candle_core_only(release: str) -> None:
     """Sources of the libraries on top of it are the same, so that building candle-core is enough for these choices."""
-    default = _library_sources(corner, Gating.DUMMY, Runtime.ROCM_RS)
+    default = _library_sources(release, Gating.DUMMY, Runtime.ROCM_RS)
     for gating, runtime, _ in OTHER_CHOICES:
-        assert _library_sources(corner, gating, runtime) == default, (gating, runtime)
+        assert _library_sources(release, gating, runtime) == default, (gating, runtime)
 
 
 def _library_sources(release: str, gating: Gating, runtime: Runtime) -> dict[str, bytes | None]:

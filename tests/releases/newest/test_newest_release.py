@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from releases.command_line import LEAST_TESTS, passed_tests, verified
-from releases.conftest import NAMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def test_whole_models_agree_with_the_cpu(newest: str, work: Path) -> None:
     assert passed_tests(steps["rocm-models-tests"]) >= 30
 
 
-@pytest.mark.skipif(not NAMED, reason="builds all that candle-examples depends on: RELEASES=... asks for it")
+@pytest.mark.skipif("EXAMPLES" not in os.environ, reason="builds all that examples depend on: EXAMPLES=1 asks for it")
 def test_example_programs_agree_with_the_cpu(newest: str, work: Path) -> None:
     """custom-ops and mnist-training, as a user runs them."""
     steps = verified(newest, ("rocm-examples-tests",), work)
