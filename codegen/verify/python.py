@@ -151,6 +151,7 @@ def _lay_out(root: Path, library: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(root / PACKAGE, folder / "candle")
     shutil.copytree(root / TESTS, folder / "tests")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # or pytest takes what lies in a folder above
     name = "candle.pyd" if sys.platform == "win32" else "candle.abi3.so"
     shutil.copyfile(library, folder / "candle" / name)
 

@@ -206,7 +206,7 @@ LINES = {
         "max_u8_columns",
         (Operand("u8", (5, K * M), 1),),
         lambda k, x: reduce(k, "max", x, [0]),
-        (Dealing(per_block=256),),
+        (Dealing(per_block=512),),
         axis=1,
     ),
     "reduce-lines": Case(

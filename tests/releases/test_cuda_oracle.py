@@ -57,7 +57,7 @@ def test_removing_an_edit_inside_cuda_code_is_seen(newest: str, work: Path) -> N
     release = newest
     specs, tree = load_specs(), open_tree(release)
     scan = scan_tree(tree, specs)
-    core = tuple(found for found in scan.decisions if found.site.path.startswith("candle-core/"))
+    core = tuple(found for found in scan.decisions if found.site.path.startswith("candle-core/src/"))
     edits = plan_edits(replace(scan, decisions=core), specs, phases=[0, 1, 2], gating=Gating.DUMMY)
     foreign = [edit for own in edits.values() for edit in own if edit.origin.rule == "quant.cuda-gated-match"]
     assert len(foreign) == 1
