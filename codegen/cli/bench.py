@@ -60,12 +60,15 @@ def command(
 
 
 def _print_table(run: Run, *, compared: bool) -> None:
-    from codegen.bench.results import HEADINGS
+    from rich import box
+    from rich.table import Table
 
-    click.echo(run.label)
+    from codegen.bench.results import HEADINGS
+    from codegen.report.table import stdout_console
+
+    table = Table(*HEADINGS, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=run.label)
+    for cells in run.cells():
+        table.add_row(*cells)
     if not compared:
-        click.echo("PyTorch is not installed: nothing was compared with it, and no result was checked")
-    lines = [HEADINGS, *run.cells()]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
-    for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        table.caption = "PyTorch is not installed: nothing was compared with it, and no result was checked"
+    stdout_console().print(table)

@@ -97,19 +97,23 @@ class Program:
     sources: tuple[Path, ...]
     features: tuple[str, ...] = (FEATURE,)
 
-    def built(self, work: Path, emulator: dict[str, str], runtime: Runtime = Runtime.ROCM_RS) -> Probe:
-        """The program, built against the newest release."""
+    def lay_out(self, scratch: ScratchTree, runtime: Runtime = Runtime.ROCM_RS) -> None:
+        """Puts the newest release, patched, and the program's sources into a tree; the caller has it for itself."""
         specs = load_specs()
         tree = open_tree(specs.candle.releases[-1].version)
         plan = plan_tree(tree, specs, runtime=runtime)
         overlay: dict[str, bytes | None] = {change.path: change.after for change in plan.changes}
         for source in self.sources:
             overlay[f"{self.crate}/examples/{self.name}/{source.name}"] = source.read_bytes()
+        scratch.sync(tree.root, overlay)
+
+    def built(self, work: Path, emulator: dict[str, str], runtime: Runtime = Runtime.ROCM_RS) -> Probe:
+        """The program, built against the newest release."""
         scratch = ScratchTree(work / "scratch" / "backend", work / "target")
         environment = cargo_environment(scratch.target_dir, **emulator)
         program = work / "scratch" / f"{self.name}-{runtime.value}"
         with scratch.exclusive():
-            scratch.sync(tree.root, overlay)
+            self.lay_out(scratch, runtime)
             build = ["build", "-p", self.crate, "--features", ",".join(self.features), "--example", self.name]
             run = run_cargo(scratch.root, build, log=work / "logs" / f"{program.name}.log", environment=environment)
             assert run.ok, run.complaint or run.errors

@@ -13,14 +13,10 @@ import sys
 
 from work_folder import work_folder
 
-from backend.conftest import PROBE_SOURCES
-from codegen.candle.tree import open_tree
+from backend.conftest import PROBE_SOURCES, Program
 from codegen.paths import repository_root
-from codegen.plan.build import plan_tree
-from codegen.spec.loader import load_specs
 from codegen.verify.emulator import prepare_emulator
 from codegen.verify.scratch import ScratchTree
-from codegen.verify.steps import FEATURE
 
 TARGET = "x86_64-unknown-linux-gnu"
 RUNS = (
@@ -36,16 +32,13 @@ def main() -> int:
     """Builds the program and runs it; 1 if a race was reported or a run failed."""
     work = work_folder("thread-sanitizer")
     emulator = prepare_emulator(repository_root(), variables=os.environ, log=work / "emulator.log")
-    specs = load_specs()
-    tree = open_tree(specs.candle.releases[-1].version)
-    overlay: dict[str, bytes | None] = {change.path: change.after for change in plan_tree(tree, specs).changes}
-    overlay |= {f"candle-nn/examples/backend_probe/{source.name}": source.read_bytes() for source in PROBE_SOURCES}
+    probe = Program("candle-nn", "backend_probe", PROBE_SOURCES)
     scratch = ScratchTree(work / "tree", work / "target")
     with scratch.exclusive():
-        scratch.sync(tree.root, overlay)
+        probe.lay_out(scratch)
         flags = {"RUSTFLAGS": "-Zsanitizer=thread --cap-lints=warn", "CARGO_TARGET_DIR": str(scratch.target_dir)}
-        build = ["build", "-Zbuild-std", "--target", TARGET, "-p", "candle-nn", "--features", FEATURE]
-        command = ["cargo", "+nightly", *build, "--example", "backend_probe"]
+        build = ["build", "-Zbuild-std", "--target", TARGET, "-p", probe.crate, "--features", ",".join(probe.features)]
+        command = ["cargo", "+nightly", *build, "--example", probe.name]
         subprocess.run(command, cwd=scratch.root, env={**os.environ, **emulator, **flags}, check=True)
     suppressions = work / "suppressions.txt"
     suppressions.write_text("".join(f"called_from_lib:{library}\n" for library in LIBRARIES), encoding="utf-8")
@@ -56,7 +49,7 @@ def main() -> int:
         "CANDLE_ROCM_EMULATOR_DEVICES": DEVICES,
         "TSAN_OPTIONS": f"suppressions={suppressions} exitcode=66",
     }
-    program = scratch.target_dir / TARGET / "debug" / "examples" / "backend_probe"
+    program = scratch.target_dir / TARGET / "debug" / "examples" / probe.name
     failed = 0
     for run in RUNS:
         seed = {"CANDLE_ROCM_EMULATOR_SEED": run[-1]} if run[0] == "stress" else {}
