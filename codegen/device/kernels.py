@@ -37,8 +37,8 @@ class Kernels:
         return render_sources(self.families.values())
 
     def numbers(self, family: str) -> dict[str, int]:
-        """The launch geometry of a family."""
-        return dict(self.families[family].family.launch)
+        """The launch geometry of a family on the device's architecture."""
+        return self.families[family].family.numbers(self.device.architecture)
 
     def launch(self, family: str, launches: Iterable[Launch]) -> None:
         """Enqueues launches of a family's kernels, in order."""

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
 
 
+Architectures = Annotated[str, Field(pattern=r"^(gfx[0-9a-f]+|sm)$")]
+"""How the names of some architectures begin: `gfx9`, `gfx90a`; `sm` is HIP on NVIDIA."""
+
+
 def _names(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -120,6 +124,8 @@ class Family(Model):
     """Where Candle defines what these ops compute."""
     launch: dict[Name, int]
     """Launch geometry and tile sizes: numbers that host and kernels share."""
+    tuned: dict[Architectures, dict[Name, int]] = Field(default_factory=dict)
+    """Those of them that differ on some architectures."""
     variants: tuple[Variant, ...] = (Variant(name="", about="The only form."),)
     budget: Budget
     contract: Contract
@@ -134,7 +140,19 @@ class Family(Model):
         for op in self.ops:
             if strange := set(op.variants or ()) - variants:
                 raise ValueError(f"{op.name} has no variant '{min(strange)}': this family has {sorted(variants)}")
+        for architectures, numbers in self.tuned.items():
+            if strange := numbers.keys() - self.launch.keys():
+                raise ValueError(f"{architectures} tunes '{min(strange)}', which `launch` does not have")
         return self
+
+    def numbers(self, architecture: str) -> dict[str, int]:
+        """The launch numbers on an architecture: what the longest name that it begins with says, or the usual."""
+        matching = sorted((prefix for prefix in self.tuned if architecture.startswith(prefix)), key=len)
+        return self.launch | {name: number for prefix in matching for name, number in self.tuned[prefix].items()}
+
+    def tuned_numbers(self) -> tuple[str, ...]:
+        """Names of the numbers that are not the same on all architectures, sorted."""
+        return tuple(sorted({name for numbers in self.tuned.values() for name in numbers}))
 
 
 @dataclass(frozen=True, slots=True)

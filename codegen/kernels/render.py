@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from codegen.errors import Location
 from codegen.kernels.layout import MAX_RANK
 from codegen.kernels.loader import LoadedFamily, load_families
+from codegen.kernels.tuning import macro, tunings
 from codegen.paths import templates_dir
 from codegen.render.clang_format import format_hip
 from codegen.render.environment import render
@@ -104,8 +105,9 @@ def _family(loaded: LoadedFamily, root: Path) -> str:
     template = f"hip/{loaded.name}.hip.j2"
     context = {
         "header": KernelHeader(f"templates/{template}", loaded.file),
+        "tunings": tunings(loaded.family),
         "family": loaded.family,
-        "launch": loaded.family.launch,
+        "launch": loaded.family.launch | {name: macro(name) for name in loaded.family.tuned_numbers()},
         "ops": loaded.family.ops,
         "kernels": loaded.kernels,
         "line_of": loaded.lines,

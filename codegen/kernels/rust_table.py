@@ -63,6 +63,8 @@ class TableFamily:
     name: str
     about: str
     launch: Mapping[str, int]
+    tuned: Mapping[str, tuple[int, ...]]
+    """Numbers that depend on the architecture: the usual one, then one for each of the table's tunings."""
     variants: tuple[TableVariant, ...]
     ops: tuple[TableOp, ...]
     kernels: int
@@ -81,12 +83,18 @@ class KernelTable:
     families: tuple[TableFamily, ...]
     headers: tuple[str, ...]
     """File names below `candle_rocm/`."""
+    tunings: tuple[str, ...]
+    """How the names of architectures begin for which some family has numbers of their own, longest first."""
     max_rank: int = MAX_RANK
 
     @classmethod
     def of(cls, families: Iterable[LoadedFamily], headers: Iterable[str]) -> KernelTable:
         """The table of the families in their order."""
-        return cls(tuple(_family(number, loaded.family) for number, loaded in enumerate(families)), tuple(headers))
+        specs = tuple(loaded.family for loaded in families)
+        prefixes = {prefix for family in specs for prefix in family.tuned}
+        tunings = tuple(sorted(prefixes, key=lambda prefix: (-len(prefix), prefix)))
+        rows = tuple(_family(number, family, tunings) for number, family in enumerate(specs))
+        return cls(rows, tuple(headers), tunings)
 
     @property
     def elements(self) -> tuple[DType, ...]:
@@ -104,7 +112,7 @@ class KernelTable:
         return tuple((_rust(name), names) for name, names in GROUPS.items())
 
 
-def _family(number: int, family: Family) -> TableFamily:
+def _family(number: int, family: Family, tunings: tuple[str, ...]) -> TableFamily:
     names = [variant.name for variant in family.variants]
     ops, first = [], 0
     for op in family.ops:
@@ -112,7 +120,12 @@ def _family(number: int, family: Family) -> TableFamily:
         first += _combinations(op) * len(row.variants)
         ops.append(row)
     variants = tuple(TableVariant(v.name, v.about, v.constants) for v in family.variants)
-    return TableFamily(number, family.family, family.about, family.launch, variants, tuple(ops), first)
+    tuned = {
+        name: tuple(numbers[name] for numbers in (family.launch, *map(family.numbers, tunings)))
+        for name in family.tuned_numbers()
+    }
+    usual = {name: number for name, number in family.launch.items() if name not in tuned}
+    return TableFamily(number, family.family, family.about, usual, tuned, variants, tuple(ops), first)
 
 
 def _op(op: Op, first: int, variants: list[str]) -> TableOp:

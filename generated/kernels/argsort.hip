@@ -44,35 +44,81 @@ CANDLE_DEVICE K key_of(K bits, const Order &order) {
 // Where an item of a tile lies: a gap after every 32 spreads the items of neighbouring threads over the LDS banks.
 CANDLE_DEVICE constexpr u32 slot(u32 item) { return item + item / 32; }
 
-// The pairs of a tile in LDS, the whole of the launch's. A place counts from the start of the row or of the tile.
+// A key and the place of its element, which counts from the start of the row or of the tile.
+template <class K, bool IN_ONE_WORD = sizeof(K) <= 2>
+struct Pair {
+  K key;
+  u16 place;
+
+  CANDLE_DEVICE static Pair of(K key, u32 place) { return {key, u16(place)}; }
+  // Whether it stays before a pair that stands behind it.
+  CANDLE_DEVICE bool precedes(Pair later) const { return key <= later.key; }
+  // Member by member, so that compilers keep them in registers.
+  CANDLE_DEVICE Pair if_not(bool instead, Pair other) const {
+    return {instead ? other.key : key, instead ? other.place : place};
+  }
+};
+// Small keys share a word with their places: as a number, the word orders equal keys by place.
 template <class K>
+struct Pair<K, true> {
+  u32 word;
+
+  CANDLE_DEVICE static Pair of(K key, u32 place) { return {u32(key) << 16 | place}; }
+  CANDLE_DEVICE bool precedes(Pair later) const { return word <= later.word; }
+  CANDLE_DEVICE Pair if_not(bool instead, Pair other) const { return {instead ? other.word : word}; }
+};
+
+CANDLE_DEVICE u32 place_of(Pair<u16> pair) { return pair.word & 0xffff; }
+CANDLE_DEVICE u32 place_of(Pair<u8> pair) { return pair.word & 0xffff; }
+template <class K>
+CANDLE_DEVICE u32 place_of(Pair<K, false> pair) {
+  return pair.place;
+}
+CANDLE_DEVICE u16 key_in(Pair<u16> pair) { return u16(pair.word >> 16); }
+CANDLE_DEVICE u8 key_in(Pair<u8> pair) { return u8(pair.word >> 16); }
+template <class K>
+CANDLE_DEVICE K key_in(Pair<K, false> pair) {
+  return pair.key;
+}
+
+// The pairs of a tile in LDS, the whole of the launch's.
+template <class K, bool IN_ONE_WORD = sizeof(K) <= 2>
 struct Pairs {
   K keys[TILE + TILE / 32];
   u16 places[TILE + TILE / 32];
 
-  CANDLE_DEVICE void set(u32 item, K key, u32 place) {
-    keys[slot(item)] = key;
-    places[slot(item)] = u16(place);
+  CANDLE_DEVICE Pair<K> at(u32 item) const { return with(item, rank(item)); }
+  // What pairs order by, and the pair at `item` whose rank is known.
+  CANDLE_DEVICE K rank(u32 item) const { return keys[slot(item)]; }
+  CANDLE_DEVICE Pair<K> with(u32 item, K rank) const { return {rank, places[slot(item)]}; }
+  CANDLE_DEVICE void set(u32 item, Pair<K> pair) {
+    keys[slot(item)] = pair.key;
+    places[slot(item)] = pair.place;
   }
+};
+template <class K>
+struct Pairs<K, true> {
+  Pair<K> pairs[TILE + TILE / 32];
+
+  CANDLE_DEVICE Pair<K> at(u32 item) const { return pairs[slot(item)]; }
+  CANDLE_DEVICE u32 rank(u32 item) const { return pairs[slot(item)].word; }
+  CANDLE_DEVICE Pair<K> with(u32, u32 rank) const { return {rank}; }
+  CANDLE_DEVICE void set(u32 item, Pair<K> pair) { pairs[slot(item)] = pair; }
 };
 
 // A thread's pairs.
 template <class K>
 struct Run {
-  K keys[ITEMS];
-  u16 places[ITEMS];
+  Pair<K> pairs[ITEMS];
 
-  CANDLE_DEVICE void load(const Pairs<K> &pairs, u32 first) {
+  CANDLE_DEVICE void load(const Pairs<K> &tile, u32 first) {
 #pragma unroll
-    for (u32 k = 0; k < ITEMS; ++k) {
-      keys[k] = pairs.keys[slot(first + k)];
-      places[k] = pairs.places[slot(first + k)];
-    }
+    for (u32 k = 0; k < ITEMS; ++k) pairs[k] = tile.at(first + k);
   }
 
-  CANDLE_DEVICE void store(Pairs<K> &pairs, u32 first) const {
+  CANDLE_DEVICE void store(Pairs<K> &tile, u32 first) const {
 #pragma unroll
-    for (u32 k = 0; k < ITEMS; ++k) pairs.set(first + k, keys[k], places[k]);
+    for (u32 k = 0; k < ITEMS; ++k) tile.set(first + k, pairs[k]);
   }
 
   // Odd-even transposition: only neighbours out of order change places, so it is stable.
@@ -81,31 +127,27 @@ struct Run {
     for (u32 round = 0; round < ITEMS; ++round) {
 #pragma unroll
       for (u32 k = round % 2; k + 1 < ITEMS; k += 2) {
-        const bool swap = keys[k] > keys[k + 1];
-        const K key = keys[k];
-        const u16 place = places[k];
-        keys[k] = swap ? keys[k + 1] : key;
-        places[k] = swap ? places[k + 1] : place;
-        keys[k + 1] = swap ? key : keys[k + 1];
-        places[k + 1] = swap ? place : places[k + 1];
+        const Pair<K> pair = pairs[k], next = pairs[k + 1];
+        const bool swap = !pair.precedes(next);
+        pairs[k] = pair.if_not(swap, next);
+        pairs[k + 1] = next.if_not(swap, pair);
       }
     }
   }
 
   // ITEMS pairs of the merged runs [a, a_end) and [b, b_end), or what is left of them; of equal keys a's come first.
-  CANDLE_DEVICE void merge(const Pairs<K> &pairs, u32 a, u32 a_end, u32 b, u32 b_end) {
-    K next_a = a < a_end ? pairs.keys[slot(a)] : K(0);
-    K next_b = b < b_end ? pairs.keys[slot(b)] : K(0);
+  CANDLE_DEVICE void merge(const Pairs<K> &tile, u32 a, u32 a_end, u32 b, u32 b_end) {
+    auto next_a = tile.rank(a < a_end ? a : 0);
+    auto next_b = tile.rank(b < b_end ? b : 0);
 #pragma unroll
     for (u32 k = 0; k < ITEMS; ++k) {
       const bool from_a = b >= b_end || (a < a_end && next_a <= next_b);
       if (from_a && a >= a_end) return;
-      keys[k] = from_a ? next_a : next_b;
-      places[k] = pairs.places[slot(from_a ? a : b)];
+      pairs[k] = tile.with(from_a ? a : b, from_a ? next_a : next_b);
       if (from_a) {
-        if (++a < a_end) next_a = pairs.keys[slot(a)];
+        if (++a < a_end) next_a = tile.rank(a);
       } else {
-        if (++b < b_end) next_b = pairs.keys[slot(b)];
+        if (++b < b_end) next_b = tile.rank(b);
       }
     }
   }
@@ -114,12 +156,12 @@ struct Run {
 // How many of the first `diagonal` pairs of two merged runs come from the first of them (the merge path of Odeh, Green
 // et al., "Merge Path", 2012).
 template <class K>
-CANDLE_DEVICE u32 taken_from_first(const K *keys, u32 a, u32 a_count, u32 b, u32 b_count, u32 diagonal) {
+CANDLE_DEVICE u32 taken_from_first(const Pairs<K> &pairs, u32 a, u32 a_count, u32 b, u32 b_count, u32 diagonal) {
   u32 low = diagonal > b_count ? diagonal - b_count : 0;
   u32 high = diagonal < a_count ? diagonal : a_count;
   while (low < high) {
     const u32 middle = (low + high) / 2;
-    if (keys[slot(a + middle)] <= keys[slot(b + diagonal - 1 - middle)]) {
+    if (pairs.rank(a + middle) <= pairs.rank(b + diagonal - 1 - middle)) {
       low = middle + 1;
     } else {
       high = middle;
@@ -157,7 +199,7 @@ CANDLE_DEVICE void sort_stretches(Pairs<K> &pairs, u32 length) {
   for (u32 width = ITEMS; width < length; width *= 2) {
     __syncthreads();
     const u32 a = first & ~(2 * width - 1), b = a + width, diagonal = first - a;
-    const u32 taken = taken_from_first(pairs.keys, a, width, b, width, diagonal);
+    const u32 taken = taken_from_first(pairs, a, width, b, width, diagonal);
     run.merge(pairs, a + taken, b, b + diagonal - taken, b + width);
     __syncthreads();
     run.store(pairs, first);
@@ -178,13 +220,14 @@ CANDLE_DEVICE void sort_rows(u32 *__restrict__ y, const K *__restrict__ x, u64 r
     for (u32 i = threadIdx.x; i < TILE; i += BLOCK) {
       const u64 row = first + (i >> log2_length);
       const u32 column = i & (length - 1);
-      pairs.set(i, row < rows && column < n ? key_of(x[row * n + column], order) : K(~K(0)), column);
+      const K key = row < rows && column < n ? key_of(x[row * n + column], order) : K(~K(0));
+      pairs.set(i, Pair<K>::of(key, column));
     }
     sort_stretches(pairs, length);
     for (u32 i = threadIdx.x; i < TILE; i += BLOCK) {
       const u64 row = first + (i >> log2_length);
       const u32 column = i & (length - 1);
-      if (row < rows && column < n) y[row * n + column] = pairs.places[slot(i)];
+      if (row < rows && column < n) y[row * n + column] = place_of(pairs.at(i));
     }
     __syncthreads();
   }
@@ -202,12 +245,12 @@ CANDLE_DEVICE void sort_tiles(K *__restrict__ keys, u32 *__restrict__ places, co
     const u64 start = item / tiles * n + first;
     const u32 count = n - first < TILE ? n - first : TILE;
     for (u32 i = threadIdx.x; i < TILE; i += BLOCK) {
-      pairs.set(i, i < count ? key_of(x[start + i], order) : K(~K(0)), i);
+      pairs.set(i, Pair<K>::of(i < count ? key_of(x[start + i], order) : K(~K(0)), i));
     }
     sort_stretches(pairs, TILE);
     for (u32 i = threadIdx.x; i < count; i += BLOCK) {
-      keys[start + i] = pairs.keys[slot(i)];
-      places[start + i] = first + pairs.places[slot(i)];
+      keys[start + i] = key_in(pairs.at(i));
+      places[start + i] = first + place_of(pairs.at(i));
     }
     __syncthreads();
   }
@@ -235,19 +278,21 @@ CANDLE_DEVICE void merge_runs(K *__restrict__ to_keys, u32 *__restrict__ to_plac
     const u32 of_a = a_end - a_begin, count = end - begin;
     // Where item i of both runs' parts lies in memory.
     const u64 from_a = row + a + a_begin, from_b = row + b + (begin - a_begin) - of_a;
-    for (u32 i = threadIdx.x; i < count; i += BLOCK) pairs.set(i, keys[i + (i < of_a ? from_a : from_b)], i);
+    for (u32 i = threadIdx.x; i < count; i += BLOCK) {
+      pairs.set(i, Pair<K>::of(keys[i + (i < of_a ? from_a : from_b)], i));
+    }
     __syncthreads();
     const u32 diagonal = threadIdx.x * ITEMS < count ? threadIdx.x * ITEMS : count;
-    const u32 taken = taken_from_first(pairs.keys, 0, of_a, of_a, count - of_a, diagonal);
+    const u32 taken = taken_from_first(pairs, 0, of_a, of_a, count - of_a, diagonal);
     Run<K> run = {};
     run.merge(pairs, taken, of_a, of_a + diagonal - taken, count);
     __syncthreads();
     run.store(pairs, threadIdx.x * ITEMS);
     __syncthreads();
     for (u32 i = threadIdx.x; i < count; i += BLOCK) {
-      const u32 item = pairs.places[slot(i)];
+      const u32 item = place_of(pairs.at(i));
       to_places[row + first + i] = places[item + (item < of_a ? from_a : from_b)];
-      if (to_keys != nullptr) to_keys[row + first + i] = pairs.keys[slot(i)];
+      if (to_keys != nullptr) to_keys[row + first + i] = key_in(pairs.at(i));
     }
     __syncthreads();
   }

@@ -11,6 +11,7 @@ struct Rows {
   u64 left, right;
   const u32 *order; // places along n sorted by index, equal ones in the order of the source; null if not sorted
   u32 n;
+  u32 parts; // that blocks cut a row into, following each other in y
 };
 
 // What a block works on: a stretch of the rows that have the index at one place along n. A thread has LANES elements of
@@ -24,17 +25,13 @@ struct RowPart {
   u32 place;
   bool packed;
 
-  CANDLE_DEVICE static u64 parts(const Rows &rows) {
-    return (rows.right + blockDim.x * LANES - 1) / (blockDim.x * LANES);
-  }
-
-  CANDLE_DEVICE RowPart(const T *y, const T *x, const Rows &rows, u64 item) {
-    const u64 row = item / parts(rows);
-    left = row / rows.n;
-    place = u32(row % rows.n);
+  // `row` counts all of the source's, `part` those of a row.
+  CANDLE_DEVICE RowPart(const T *y, const T *x, const Rows &rows, u64 row, u32 part) {
+    left = rows.left == 1 ? 0 : row / rows.n;
+    place = u32(row - left * rows.n);
     right = rows.right;
     packed = right % LANES == 0 && is_aligned<LANES>(y) && is_aligned<LANES>(x);
-    first = item % parts(rows) * blockDim.x * LANES + threadIdx.x * (packed ? LANES : 1);
+    first = u64(part) * blockDim.x * LANES + threadIdx.x * (packed ? LANES : 1);
   }
 
   CANDLE_DEVICE Pack<T, LANES> load(const T *row) const {
@@ -64,6 +61,14 @@ struct RowPart {
   }
 };
 
+// visit(a part of a row) for all of the block's; it is the same for all of the block's threads.
+template <class T, class F>
+CANDLE_DEVICE void for_parts(const T *y, const T *x, const Rows &rows, F visit) {
+  for (u64 row = blockIdx.x; row < rows.left * rows.n; row += gridDim.x) {
+    for (u32 part = blockIdx.y; part < rows.parts; part += gridDim.y) visit(RowPart<T>(y, x, rows, row, part));
+  }
+}
+
 // Sums of a thread's elements in the wide type.
 template <class T>
 struct RowSums {
@@ -88,41 +93,65 @@ struct RowSums {
   }
 };
 
+// Rows that follow each other in the order and have an index in common, AHEAD of them at most.
+template <class T, u32 AHEAD>
+struct Followers {
+  Pack<T, RowPart<T>::LANES> packs[AHEAD];
+  u32 count;
+
+  // What stands at `places`, whose indices are given, as far as the index is `index`. All are read before one is used.
+  template <u32 LANES>
+  CANDLE_DEVICE Followers(const RowPart<T> &part, const T *source, const Rows &rows, u32 first,
+                          const u32 (&places)[LANES], const Indices<LANES> &indices, i64 index)
+      : count(0) {
+    bool more = true;
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; ++k) {
+      more = more && first + k < rows.n && indices.lane[LANES - AHEAD + k] == index;
+      if (!more) continue;
+      packs[k] = part.load(source + places[LANES - AHEAD + k] * rows.right);
+      ++count;
+    }
+  }
+
+  CANDLE_DEVICE void add_to(RowSums<T> &sums) const {
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; ++k) {
+      if (k < count) sums.add(packs[k]);
+    }
+  }
+};
+
 // The block at the first of several equal indices in the order adds all of their rows; y is read and written once, and
-// the rows of a few places are under way together.
+// what does not depend on each other is under way together: the indices around the block's own, then y's row and x's.
 template <class T>
 CANDLE_DEVICE void add_sorted_rows(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, const Rows &rows) {
-  constexpr u32 AHEAD = 4;
-  for (u64 item = blockIdx.x; item < rows.left * rows.n * RowPart<T>::parts(rows); item += gridDim.x) {
-    const RowPart<T> part(y, x, rows, item);
-    const i64 index = read_index(ids, rows.order[part.place]);
-    if (index == NO_INDEX) continue;
-    if (part.place > 0 && read_index(ids, rows.order[part.place - 1]) == index) continue;
+  constexpr u32 AHEAD = 2;
+  for_parts(y, x, rows, [&](const RowPart<T> &part) {
+    u32 around[1 + AHEAD];
+#pragma unroll
+    for (u32 k = 0; k <= AHEAD; ++k) {
+      const u32 p = part.place + k; // of the one behind
+      around[k] = rows.order[p > 0 && p <= rows.n ? p - 1 : part.place];
+    }
+    const Indices<1 + AHEAD> indices = read_indices(ids, around);
+    const i64 index = indices.lane[1];
+    if (index == NO_INDEX || (part.place > 0 && indices.lane[0] == index)) return;
     T *target = y + (part.left * ids.size + u64(index)) * rows.right;
     const T *source = x + part.left * rows.n * rows.right;
-    RowSums<T> sums(part.load(target));
-    bool more = true;
-    for (u32 p = part.place; more && p < rows.n; p += AHEAD) {
+    const Pack<T, RowPart<T>::LANES> start = part.load(target);
+    Followers<T, AHEAD> next(part, source, rows, part.place, around, indices, index);
+    RowSums<T> sums(start);
+    next.add_to(sums);
+    for (u32 p = part.place + AHEAD; next.count == AHEAD && p < rows.n; p += AHEAD) {
       u32 places[AHEAD];
 #pragma unroll
       for (u32 k = 0; k < AHEAD; ++k) places[k] = rows.order[p + k < rows.n ? p + k : part.place];
-      const Indices<AHEAD> indices = read_indices(ids, places);
-      Pack<T, RowPart<T>::LANES> packs[AHEAD];
-      u32 found = 0;
-#pragma unroll
-      for (u32 k = 0; k < AHEAD; ++k) {
-        more = more && p + k < rows.n && indices.lane[k] == index;
-        if (!more) continue;
-        packs[k] = part.load(source + places[k] * rows.right);
-        ++found;
-      }
-#pragma unroll
-      for (u32 k = 0; k < AHEAD; ++k) {
-        if (k < found) sums.add(packs[k]);
-      }
+      next = Followers<T, AHEAD>(part, source, rows, p, places, read_indices(ids, places), index);
+      next.add_to(sums);
     }
     part.store(target, sums.rounded());
-  }
+  });
 }
 
 // Few indices need no order: the block looks for equal ones among all, and does the work if its own is the first.
@@ -130,8 +159,7 @@ template <class T>
 CANDLE_DEVICE void add_searched_rows(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, const Rows &rows) {
   __shared__ u32 equal[1024 / 32]; // a bit for each place
   const u32 words = (rows.n + 31) / 32;
-  for (u64 item = blockIdx.x; item < rows.left * rows.n * RowPart<T>::parts(rows); item += gridDim.x) {
-    const RowPart<T> part(y, x, rows, item);
+  for_parts(y, x, rows, [&](const RowPart<T> &part) {
     const i64 index = read_index(ids, part.place);
     for (u32 w = threadIdx.x; w < words; w += blockDim.x) equal[w] = 0;
     __syncthreads();
@@ -153,7 +181,7 @@ CANDLE_DEVICE void add_searched_rows(T *__restrict__ y, const T *__restrict__ x,
       part.store(target, sums.rounded());
     }
     __syncthreads(); // the bits are read until here
-  }
+  });
 }
 
 CANDLE_KERNEL(256) index_add_u8(u8 *y, const u8 *x, Ids ids, Rows rows) { add_searched_rows(y, x, ids, rows); }

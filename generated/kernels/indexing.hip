@@ -64,12 +64,22 @@ CANDLE_DEVICE void gather_by(T *__restrict__ y, const T *__restrict__ x, const I
 template <u32 LANES, class T>
 CANDLE_DEVICE void select_by(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, i64 stride,
                              const Layout<2> &layout) {
+  constexpr u32 AT_ONCE = 2;
   const u32 packs = layout.count / LANES;
-  for (u64 p = thread_in_grid(); p < packs; p += threads_of_grid()) {
-    const u32 at = u32(p) * LANES;
-    const Offsets<2> offsets = offsets_at(layout, at);
-    const i64 index = read_index(ids, offsets.of[1]);
-    store_lanes<LANES>(y + at, load_of_row<LANES>(x + offsets.of[0], layout.strides[0][0], index, stride));
+  for (u64 p = thread_in_grid(); p < packs; p += AT_ONCE * threads_of_grid()) {
+    Pack<T, LANES> read[AT_ONCE];
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; ++k) {
+      const u64 pack = p + k * threads_of_grid();
+      const Offsets<2> offsets = offsets_at(layout, u32(pack < packs ? pack : p) * LANES);
+      const i64 index = read_index(ids, offsets.of[1]);
+      read[k] = load_of_row<LANES>(x + offsets.of[0], layout.strides[0][0], index, stride);
+    }
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; ++k) {
+      const u64 pack = p + k * threads_of_grid();
+      if (pack < packs) store_lanes<LANES>(y + u32(pack) * LANES, read[k]);
+    }
   }
 }
 

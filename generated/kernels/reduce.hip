@@ -7,7 +7,8 @@ namespace candle {
 
 // --- ops ------------------------------------------------------------------------------------------------------------
 // An op keeps a State while it runs over elements: `start` is the State of the reduction's first element (which `add`
-// gets as well), `merge` joins the States of any two sets of elements.
+// gets as well), `merge` joins the States of any two sets of elements. A State to which a pack was added may stand for
+// the pack alone, until `resolved` looks there once more.
 
 // Shuffles move 32-bit words, and unsigned integers wrap.
 template <class V>
@@ -35,6 +36,14 @@ struct Wrapping<i64> {
   using Type = u64;
 };
 
+// For ops whose States have no index.
+template <class Op, class T, u32 LANES>
+CANDLE_DEVICE typename Op::State added_one_by_one(typename Op::State state, const Pack<T, LANES> &x) {
+#pragma unroll
+  for (u32 l = 0; l < LANES; ++l) state = Op::add(state, x.lane[l], 0);
+  return state;
+}
+
 template <class T>
 struct Sum {
   using Result = T;
@@ -43,14 +52,49 @@ struct Sum {
   CANDLE_DEVICE static State identity() { return 0; }
   CANDLE_DEVICE static State start(T) { return 0; }
   CANDLE_DEVICE static State add(State sum, T x, u32) { return sum + State(widen(x)); }
+  template <u32 LANES>
+  CANDLE_DEVICE static State add_pack(State sum, const Pack<T, LANES> &x, u32) {
+    return added_one_by_one<Sum>(sum, x);
+  }
+  CANDLE_DEVICE static State resolved(State sum, const T *, u32) { return sum; }
   CANDLE_DEVICE State operator()(State a, State b) const { return a + b; }
   CANDLE_DEVICE static Result result(State sum) { return narrow<T>(sum); }
 };
+
+// A NaN is ignored.
+template <class V>
+CANDLE_DEVICE V lesser(V a, V b) {
+  return b < a ? b : a;
+}
+template <class V>
+CANDLE_DEVICE V greater(V a, V b) {
+  return b > a ? b : a;
+}
+template <>
+CANDLE_DEVICE f32 lesser(f32 a, f32 b) {
+  return fminf(a, b);
+}
+template <>
+CANDLE_DEVICE f32 greater(f32 a, f32 b) {
+  return fmaxf(a, b);
+}
+template <>
+CANDLE_DEVICE f64 lesser(f64 a, f64 b) {
+  return fmin(a, b);
+}
+template <>
+CANDLE_DEVICE f64 greater(f64 a, f64 b) {
+  return fmax(a, b);
+}
 
 struct Ascending {
   template <class V>
   CANDLE_DEVICE static bool before(V a, V b) {
     return a < b;
+  }
+  template <class V>
+  CANDLE_DEVICE static V first(V a, V b) {
+    return lesser(a, b);
   }
   template <class V>
   CANDLE_DEVICE static V last() {
@@ -61,6 +105,10 @@ struct Descending {
   template <class V>
   CANDLE_DEVICE static bool before(V a, V b) {
     return a > b;
+  }
+  template <class V>
+  CANDLE_DEVICE static V first(V a, V b) {
+    return greater(a, b);
   }
   template <class V>
   CANDLE_DEVICE static V last() {
@@ -80,6 +128,11 @@ struct First {
     const State value = State(widen(x));
     return Order::before(value, best) ? value : best;
   }
+  template <u32 LANES>
+  CANDLE_DEVICE static State add_pack(State best, const Pack<T, LANES> &x, u32) {
+    return added_one_by_one<First>(best, x);
+  }
+  CANDLE_DEVICE static State resolved(State best, const T *, u32) { return best; }
   CANDLE_DEVICE State operator()(State a, State b) const { return Order::before(b, a) || b != b ? b : a; }
   CANDLE_DEVICE static Result result(State best) { return narrow<T>(best); }
 };
@@ -109,6 +162,20 @@ struct IndexOfFirst {
   CANDLE_DEVICE static State add(State best, T x, u32 index) {
     const Value value = Value(widen(x));
     return Order::before(value, best.value) ? State{value, index} : best;
+  }
+  // Takes the pack's first in the order, and the index of the pack.
+  template <u32 LANES>
+  CANDLE_DEVICE static State add_pack(State best, const Pack<T, LANES> &x, u32 index) {
+    Value first = Order::template last<Value>();
+#pragma unroll
+    for (u32 l = 0; l < LANES; ++l) first = Order::first(first, Value(widen(x.lane[l])));
+    return Order::before(first, best.value) ? State{first, index} : best;
+  }
+  // `x` is the element with index `first`. An index of an element, and not of a pack, stays as it is.
+  CANDLE_DEVICE static State resolved(State best, const T *x, u32 first) {
+    if (best.index == identity().index || best.value != best.value) return best;
+    while (Value(widen(x[u32(best.index) - first])) != best.value) ++best.index;
+    return best;
   }
   CANDLE_DEVICE State operator()(State a, State b) const {
     const bool tie = b.value == a.value && b.index < a.index;
@@ -188,9 +255,7 @@ CANDLE_DEVICE typename Op::State add_neighbours(typename Op::State state, const 
   for (u32 i = range.begin + own; i < from; i += step) state = Op::add(state, x[i], first + i);
 #pragma unroll 16 / LANES // loads under way at a time
   for (u32 i = from + own * LANES; i < to; i += step * LANES) {
-    const Pack<T, LANES> pack = load_pack<LANES>(x + i);
-#pragma unroll
-    for (u32 l = 0; l < LANES; ++l) state = Op::add(state, pack.lane[l], first + i + l);
+    state = Op::add_pack(state, load_pack<LANES>(x + i), first + i);
   }
 #pragma unroll 1
   for (u32 i = to + own; i < range.end; i += step) state = Op::add(state, x[i], first + i);
@@ -220,10 +285,23 @@ CANDLE_DEVICE void reduce_rows(typename Op::Result *__restrict__ y, typename Op:
     }
     state = team.reduce(state, Op::identity(), Op());
     if (mine && member == 0) {
+      if (task.stride == 1) state = Op::resolved(state, line, first);
       write<Op>(y, partials, result, u64(result) * task.slots + task.slot + blockIdx.y, state);
     }
   });
 }
+
+// The pack's elements, all with the same index, to the States of neighbouring lines.
+template <class Op, class T, u32 LANES>
+CANDLE_DEVICE void add_to_each(typename Op::State (&state)[LANES], const Pack<T, LANES> &pack, u32 index) {
+#pragma unroll
+  for (u32 l = 0; l < LANES; ++l) state[l] = Op::add(state[l], pack.lane[l], index);
+}
+
+// Packs of a column's thread that are read before the first is waited for; one of f8e4m3, whose conversion takes
+// longer.
+template <class T>
+constexpr u32 AHEAD_OF = sizeof(T) == 1 && Type<T>::floating ? 1 : 4;
 
 // LANES lines to a thread, `width` threads side by side; the others of the block take other elements of the same lines,
 // and all are merged through LDS. Reads every element once; a wave reads neighbours.
@@ -247,11 +325,19 @@ CANDLE_DEVICE void reduce_columns_by(typename Op::State *lds, typename Op::Resul
 #pragma unroll
         for (u32 l = 0; l < LANES; ++l) state[l] = Op::start(lines[l]);
       }
-#pragma unroll 4
-      for (u32 i = range.begin + down; i < range.end; i += deep) {
-        const Pack<T, LANES> pack = load_pack<LANES>(lines + i * task.stride);
+      constexpr u32 AHEAD = AHEAD_OF<T>;
+      u32 i = range.begin + down;
+#pragma unroll 1
+      for (; i + (AHEAD - 1) * deep < range.end; i += AHEAD * deep) {
+        Pack<T, LANES> packs[AHEAD];
 #pragma unroll
-        for (u32 l = 0; l < LANES; ++l) state[l] = Op::add(state[l], pack.lane[l], u32(task.first) + i);
+        for (u32 k = 0; k < AHEAD; ++k) packs[k] = load_pack<LANES>(lines + i64(i + k * deep) * task.stride);
+#pragma unroll
+        for (u32 k = 0; k < AHEAD; ++k) add_to_each<Op>(state, packs[k], u32(task.first) + i + k * deep);
+      }
+#pragma unroll 1
+      for (; i < range.end; i += deep) {
+        add_to_each<Op>(state, load_pack<LANES>(lines + i * task.stride), u32(task.first) + i);
       }
     }
     __syncthreads(); // of the tile before, nobody reads any more
@@ -299,14 +385,22 @@ struct Partials {
 template <class Op>
 CANDLE_DEVICE void finish(typename Op::Result *__restrict__ y, typename Op::State *__restrict__ fewer,
                           const typename Op::State *__restrict__ partials, const Partials &task) {
+  constexpr u32 AT_ONCE = 4; // loads under way
   const Team team{task.width};
   const Range range = range_of_block(task.count, task.chunk);
   for_rows(task.results, team, [&](u64 tile, u32 own, bool mine) {
     const u64 result = tile + own;
     typename Op::State state = Op::identity();
-    for (u32 i = range.begin + team.member(); i < range.end; i += task.width) {
-      const u32 line = i / task.slots;
-      state = Op()(state, partials[(line * task.results + result) * task.slots + (i - line * task.slots)]);
+    for (u32 i = range.begin + team.member(); i < range.end; i += AT_ONCE * task.width) {
+      typename Op::State states[AT_ONCE];
+#pragma unroll
+      for (u32 k = 0; k < AT_ONCE; ++k) {
+        const u32 number = i + k * task.width, line = number / task.slots;
+        const u64 place = (line * task.results + result) * task.slots + (number - line * task.slots);
+        states[k] = number < range.end ? partials[place] : Op::identity();
+      }
+#pragma unroll
+      for (u32 k = 0; k < AT_ONCE; ++k) state = Op()(state, states[k]);
     }
     state = team.reduce(state, Op::identity(), Op());
     if (mine && team.member() == 0) write<Op>(y, fewer, result, result * gridDim.y + blockIdx.y, state);

@@ -169,7 +169,7 @@ def test_elementwise_launches_of_more_than_4gi_elements(kernels: Kernels) -> Non
         count = struct.unpack_from("<I", launch.arguments[3], 4)[0]
         assert result - y.start == done
         assert [(first - a.start) // 2, (second - row.start) // 2] == element([a.view, row.view], done)
-        assert launch.grid[0] * block >= count / lanes([u8, f16, f16])
+        assert launch.grid[0] * block >= count / lanes(u8, [f16, f16])
         assert launch.grid[0] < 1 << 31
         done += count
     assert done == a.view.count > 1 << 32

@@ -41,6 +41,8 @@ ONCE = (Dealing(rounds=1),)
 
 BF16, F16 = 2.0**-7, 2.0**-10
 """One unit in the last place."""
+F32 = 2.0**-20
+"""Of sums of 8192 numbers in another order."""
 
 
 def part(x: Tensor, columns: int) -> Tensor:
@@ -155,7 +157,8 @@ ELEMENTWISE = {
 }
 
 LINES = {
-    "softmax-held": Case("softmax_bf16_held", (rows("bf16", 8 * K, M // 2 + 3),), softmax, tolerance=BF16),
+    "softmax-held": Case("softmax_f32_held", (rows("f32", 8 * K, M // 2 + 3),), softmax, tolerance=F32),
+    "softmax-packed": Case("softmax_packed_bf16_held", (rows("bf16", 8 * K, M // 2 + 3),), softmax, tolerance=BF16),
     "softmax-streamed": Case("softmax_f16_streamed", (rows("f16", 8 * K - 1, M // 2 + 99),), softmax, tolerance=F16),
     "norm-held": Case(
         "rms_norm_bf16_held",
@@ -200,13 +203,13 @@ LINES = {
         (Dealing(items=2, rounds=1), Dealing()),
         tolerance=F16,
     ),
-    "reduce-rows": Case("sum_u8_rows", (rows("u8", 4 * K, M + 3),), lambda k, x: reduce(k, "sum", x, [1])),
-    "reduce-index": Case("argmax_u8_rows", (rows("u8", 4 * K, M + 3),), lambda k, x: reduce(k, "argmax", x, [1])),
+    "reduce-rows": Case("sum_u8_rows", (rows("u8", 16 * K, M // 4 + 3),), lambda k, x: reduce(k, "sum", x, [1])),
+    "reduce-index": Case("argmax_u8_rows", (rows("u8", 16 * K, M // 4 + 3),), lambda k, x: reduce(k, "argmax", x, [1])),
     "reduce-columns": Case(
         "max_u8_columns",
         (Operand("u8", (5, K * M), 1),),
         lambda k, x: reduce(k, "max", x, [0]),
-        (Dealing(per_block=512),),
+        (Dealing(per_block=256),),
         axis=1,
     ),
     "reduce-lines": Case(
@@ -245,7 +248,6 @@ IMAGES = {
         "im2col_b8",
         (Operand("u8", (M // 4 + 99, 256, 64)),),
         lambda k, x: im2col1d(k, x.narrow(1, 0, 96), 3, padding=1),
-        (Dealing(items=2),),
     ),
     "col2im": Case(
         "col2im1d_f16",
@@ -292,6 +294,7 @@ INDEXED = {
         "index_select_b8",
         (Operand("u8", (M + 3, 16, 512)), Operand("u8", (8,), None, below=16)),
         lambda k, x, ids: index_select(k, x, ids, 1),
+        (Dealing(rounds=2),),
         per_launch=M // 4,
     ),
     "gather": Case(

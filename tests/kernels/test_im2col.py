@@ -12,7 +12,7 @@ from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype
 from kernels.cases import random_values
 from kernels.compare import assert_same_bits
-from kernels.images import image_views, rounded_to, wide, with_few_blocks
+from kernels.images import image_views, rounded_to, wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,9 +82,10 @@ def test_im2col1d(kernels: Kernels, element: DType) -> None:
         assert_same_bits(y, expected)
 
 
-@pytest.mark.parametrize(("element", "kernel"), [(dtype("i64"), 5000), (dtype("f32"), 4099)], ids=str)
-def test_kernels_longer_than_lds_are_unfolded_in_parts(kernels: Kernels, element: DType, kernel: int) -> None:
+@pytest.mark.parametrize(("element", "beyond"), [(dtype("i64"), 2952), (dtype("f32"), 3)], ids=str)
+def test_kernels_longer_than_lds_are_unfolded_in_parts(kernels: Kernels, element: DType, beyond: int) -> None:
     numbers = kernels.numbers("im2col")
+    kernel = numbers["tile_bytes"] // element.size + beyond
     tile = Tile.of(Window((1, kernel), (0, 3), 1, 1), 4, 2, numbers, element.size)
     assert tile.taps < kernel
     assert tile.lds(element.size) <= numbers["tile_bytes"]
@@ -105,29 +106,30 @@ def test_tiles_fit_into_lds(kernels: Kernels) -> None:
         assert tile.rows == 1 or tile.taps == kernel
 
 
-@pytest.mark.parametrize("limit", [1, 4, 9])
-def test_launches_are_cut_into_images(kernels: Kernels, limit: int) -> None:
+@pytest.mark.parametrize(("limit", "launches"), [(1, 15), (2, 10), (4, 5), (9, 2)])
+def test_launches_are_cut_into_images_and_tiles(kernels: Kernels, limit: int, launches: int) -> None:
     element = dtype("f32")
     values = random_values(element, (5, 2, 4, 6))
     x = Tensor.from_numpy(kernels.device, values, element)
     y = Tensor.empty(kernels.device, (5, 3, 5, 8), element)
     window = Window((2, 2), (0, 0), 1, 1)
     plan = list(plan_im2col(kernels.numbers("im2col"), x, y, window, (3, 5), limit))
-    assert len(plan) == -(-5 // max(limit // 3, 1))
+    assert len(plan) == launches
     kernels.launch("im2col", plan)
     assert_same_bits(y, _unfolded(values, (2, 2), 1, (0, 0), 1))
 
 
-def test_blocks_that_do_several_tiles(kernels: Kernels) -> None:
+def test_launches_are_cut_into_rows_of_kernels(kernels: Kernels) -> None:
     element = dtype("f32")
-    values = random_values(element, (2, 40, 5, 50))
+    values = random_values(element, (2, 60, 5, 50))
     x = Tensor.from_numpy(kernels.device, values, element)
-    y = Tensor.empty(kernels.device, (2, 5, 50, 40 * 9), element)
-    plan = list(plan_im2col(kernels.numbers("im2col"), x, y, Window((3, 3), (1, 1), 1, 1), (5, 50)))
-    assert plan[0].grid[0] > 3
-    assert plan[0].grid[1] > 1
-    kernels.launch("im2col", with_few_blocks(plan, 3))
-    assert_same_bits(y, _unfolded(values, (3, 3), 1, (1, 1), 1))
+    y = Tensor.empty(kernels.device, (2, 5, 50, 60 * 25), element)
+    numbers, window = kernels.numbers("im2col") | {"tile_bytes": 16384}, Window((5, 5), (2, 2), 1, 1)
+    plan = list(plan_im2col(numbers, x, y, window, (5, 50), 7, 2))
+    assert max(launch.grid[0] for launch in plan) > 1
+    assert [launch.grid[1] for launch in plan[:3]] == [2, 1, 2]
+    kernels.launch("im2col", plan)
+    assert_same_bits(y, _unfolded(values, (5, 5), 1, (2, 2), 1))
 
 
 def _folded(x: Array, stride: int, element: DType) -> Array:

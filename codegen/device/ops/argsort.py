@@ -49,8 +49,8 @@ def tile_of(numbers: dict[str, int]) -> int:
 
 
 def lds_of(numbers: dict[str, int], element: DType) -> int:
-    """Bytes of a tile in LDS: keys and 16-bit places, with a gap after every 32."""
-    return (tile_of(numbers) + tile_of(numbers) // 32) * (element.size + 2)
+    """Bytes of a tile in LDS: keys, of 16 bits at least, and 16-bit places, with a gap after every 32."""
+    return (tile_of(numbers) + tile_of(numbers) // 32) * (max(element.size, 2) + 2)
 
 
 def row_launch(numbers: dict[str, int], y: Tensor, x: Tensor, *, descending: bool) -> Launch:

@@ -51,7 +51,7 @@ def _launch(kernels: Kernels, copy: Widened, first: int, piece: Layout) -> tuple
         return "permute", Launch(f"permute_{copy.width}", grid, (block, 1, 1), (pointer(y), pointer(x), tiles.pack()))
     block = kernels.numbers("copy")["block"]
     source = Layout(piece.shape, piece.strides[:1], (0,))
-    grid = (-(-threads(source, lanes([copy.width])) // block), 1, 1)
+    grid = (-(-threads(source, lanes(copy.width, [copy.width])) // block), 1, 1)
     return "copy", Launch(f"copy_{copy.width}", grid, (block, 1, 1), (pointer(y), pointer(x), source.pack()))
 
 

@@ -36,7 +36,7 @@ def plan(
     """The launches of an elementwise op; none for an empty tensor."""
     if output.view.count == 0:
         return
-    pack = lanes([output.dtype, *(tensor.dtype for tensor in inputs)])
+    pack = lanes(output.dtype, [tensor.dtype for tensor in inputs])
     for first, layout in launches(merged([tensor.view for tensor in inputs])):
         starts = [t.start + o * t.dtype.size for t, o in zip(inputs, layout.offsets, strict=True)]
         blocks = -(-threads(layout, pack) // block)
@@ -45,9 +45,13 @@ def plan(
         yield Launch(symbol, (blocks, 1, 1), (block, 1, 1), arguments)
 
 
-def lanes(types: Sequence[DType]) -> int:
-    """Elements that a thread makes: 16 bytes of the narrowest type, but no more than 32 bytes of the widest."""
-    return min(16 // min(t.size for t in types), 32 // max(t.size for t in types))
+def lanes(output: DType, inputs: Sequence[DType]) -> int:
+    """Elements that a thread makes: 16 bytes of the narrowest type, but no more than 32 bytes of another.
+
+    Of results 16 bytes, so that a wave writes without a gap, unless there are several operands to be read at a time.
+    """
+    sizes = [output.size, *(each.size for each in inputs)]
+    return min(16 // min(sizes), 32 // max(sizes), (32 if len(inputs) > 1 else 16) // output.size)
 
 
 def threads(layout: Layout, pack: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 from codegen.device.hip import Launch
 from codegen.device.kernels import MAX_GRID, pointer, u32
 from codegen.device.ops.planes import MAX_GRID_Y, Canvas, divisor, image_view, pack_planes, plan_planes
+from codegen.device.ops.rows import power_of_two_from
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import moved_as
-from codegen.kernels.layout import MAX_COUNT, View
+from codegen.kernels.layout import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +63,10 @@ class Tile:
     def of(cls, window: Window, columns: int, kernel_rows: int, numbers: dict[str, int], size: int) -> Tile:
         """The tile for elements of `size` bytes that fits into `tile_bytes` of LDS."""
         room = numbers["tile_bytes"] // size
-        taps, pixels = window.kernel[1], min(numbers["tile_pixels"], columns)
+        taps = window.kernel[1]
+        beyond = max(numbers["span_bytes"] // size - (taps - 1) * window.dilation - 1, 0)
+        tiles = -(-columns // max(beyond // window.stride + 1, numbers["tile_pixels"]))
+        pixels = -(-columns // tiles)
         while cls._length(window, pixels, taps)[0] > room and pixels > 1:
             pixels //= 2
         if cls._length(window, pixels, taps)[0] > room:
@@ -69,8 +74,13 @@ class Tile:
         length, spans = cls._length(window, pixels, taps)
         # Lanes that go on from one row to the next find it in the banks that follow.
         pitch = length + (taps * (window.dilation if spans else 1) - length) % (LDS_BANKS_BYTES // size)
-        rows = min(max(room // pitch, 1), kernel_rows) if taps == window.kernel[1] else 1
+        rows = cls._rows(room // pitch, kernel_rows, numbers["pack_bytes"] // size) if taps == window.kernel[1] else 1
         return cls(pixels, rows, taps, spans, length, pitch)
+
+    @staticmethod
+    def _rows(most: int, kernel_rows: int, lanes: int) -> int:
+        """All rows of kernels if there is room for them, else whole packs of columns."""
+        return kernel_rows if kernel_rows <= most else max(most // lanes * lanes, min(most, lanes), 1)
 
     @staticmethod
     def _length(window: Window, pixels: int, taps: int) -> tuple[int, bool]:
@@ -124,9 +134,15 @@ def _unfold(kernels: Kernels, x: Tensor, window: Window, results: tuple[int, int
 
 
 def plan_im2col(
-    numbers: dict[str, int], x: Tensor, y: Tensor, window: Window, results: tuple[int, int], limit: int = MAX_COUNT
+    numbers: dict[str, int],
+    x: Tensor,
+    y: Tensor,
+    window: Window,
+    results: tuple[int, int],
+    limit: int = MAX_GRID,
+    limit_y: int = MAX_GRID_Y,
 ) -> Iterator[Launch]:
-    """Launches with at most `limit` tiles of pixels each; none for an empty result."""
+    """Launches of at most `limit` tiles of pixels and `limit_y` tiles of rows each; none for an empty result."""
     if y.view.count == 0:
         return
     images = image_view(x.view)
@@ -135,29 +151,36 @@ def plan_im2col(
     tile = Tile.of(window, results[1], kernel_rows, numbers, x.dtype.size)
     tiles = results[0] * -(-results[1] // tile.pixels)
     parts = -(-window.kernel[1] // tile.taps)
-    grid_y = min(-(-kernel_rows // tile.rows), MAX_GRID_Y)
     at_once = max(limit // tiles, 1)
     for first in range(0, batch, at_once):
         number = min(at_once, batch - first)
         read = x.address + first * images.strides[0] * x.dtype.size
         written = y.address + first * (y.view.count // batch) * y.dtype.size
-        yield Launch(
-            f"im2col_{moved_as(x.dtype)}",
-            (min(number * tiles, MAX_GRID), grid_y, parts),
-            (numbers["block"], 1, 1),
-            (
-                pointer(written),
-                pointer(read),
-                pack_planes(View((number, *images.shape[1:]), images.strides)),
-                struct.pack("<4I", window.stride, window.dilation, *window.padding),
-                _pack_unfolding(window, tile, results, kernel_rows, number * tiles),
-            ),
-            tile.lds(x.dtype.size),
-        )
+        view = View((number, *images.shape[1:]), images.strides)
+        for first_tile, first_row in itertools.product(
+            range(0, number * tiles, limit), range(0, kernel_rows, tile.rows * limit_y)
+        ):
+            columns = min(limit, number * tiles - first_tile)
+            rows = min(-(-(kernel_rows - first_row) // tile.rows), limit_y)
+            yield Launch(
+                f"im2col_{moved_as(x.dtype)}",
+                (columns, rows, parts),
+                (numbers["block"], 1, 1),
+                (
+                    pointer(written),
+                    pointer(read),
+                    pack_planes(view),
+                    struct.pack("<4I", window.stride, window.dilation, *window.padding),
+                    _pack_unfolding(window, tile, results, kernel_rows, (first_tile, first_row), x.device.wave_size),
+                ),
+                tile.lds(x.dtype.size),
+            )
 
 
-def _pack_unfolding(window: Window, tile: Tile, results: tuple[int, int], kernel_rows: int, blocks: int) -> bytes:
-    """The bytes of `candle::Unfolding`."""
+def _pack_unfolding(
+    window: Window, tile: Tile, results: tuple[int, int], kernel_rows: int, first: tuple[int, int], wave_size: int
+) -> bytes:
+    """The bytes of `candle::Unfolding`; `first` are the launch's first tile of pixels and row of kernels."""
     if tile.spans:
         segment, steps = tile.length, (0, 1, window.dilation, window.stride)
     else:
@@ -166,12 +189,12 @@ def _pack_unfolding(window: Window, tile: Tile, results: tuple[int, int], kernel
         (
             divisor(-(-results[1] // tile.pixels)),
             divisor(results[0]),
-            struct.pack("<2I", blocks, results[1]),
+            struct.pack("<3I", *first, results[1]),
             divisor(window.kernel[0]),
             struct.pack("<4I", kernel_rows, window.kernel[1], tile.pixels, tile.rows),
             divisor(tile.taps),
-            divisor(tile.length),
+            u32(tile.length),
             divisor(segment),
-            struct.pack("<5I", *steps, tile.pitch),
+            struct.pack("<6I", *steps, tile.pitch, min(power_of_two_from(tile.length), wave_size)),
         )
     )

@@ -13,6 +13,7 @@ from codegen.device.hip import Launch
 from codegen.device.kernels import MAX_GRID, pointer
 from codegen.device.ops.argsort import argsort
 from codegen.device.ops.ids import Indices, Space, require_contiguous
+from codegen.device.ops.planes import MAX_GRID_Y
 from codegen.device.ops.scatter_add import add_at_indices
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ def row_launch(
 ) -> Launch:
     """The launch with blocks for each row of x; `order` is the address of the sorted places, or 0."""
     lanes = min(16 // x.dtype.size, 8)
-    items = space.left * space.n * -(-space.right // (numbers["block"] * lanes))
-    rows = struct.pack("<QQQII", space.left, space.right, order, space.n, 0)
+    parts = -(-space.right // (numbers["block"] * lanes))
+    rows = struct.pack("<QQQII", space.left, space.right, order, space.n, parts)
     return Launch(
         symbol,
-        (min(items, MAX_GRID), 1, 1),
+        (min(space.left * space.n, MAX_GRID), min(parts, MAX_GRID_Y), 1),
         (numbers["block"], 1, 1),
         (pointer(y.address), pointer(x.address), ids.argument(), rows),
     )

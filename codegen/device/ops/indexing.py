@@ -72,7 +72,7 @@ def pick_launches(
     if space.count == 0:
         return
     element = moved_as(x.dtype)
-    lanes = numbers["lanes"] if op == "gather" else 16 // element.size
+    lanes = numbers["lanes"] if op == "gather" else numbers["selected"] * 16 // element.size
     for first, layout in launches(merged([targets(space, ids.size, right), ids.view])):
         source, indices = layout.offsets
         yield Launch(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
 from codegen.device.kernels import f32, pointer
-from codegen.device.ops.rows import Card, Rows, held_teams, streamed_teams
+from codegen.device.ops.rows import Card, Holding, Rows, held_teams, streamed_teams
 from codegen.device.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def _norm(kernels: Kernels, op: str, x: Tensor, parameters: tuple[Tensor | None,
     if rows.count == 0:
         return y
     numbers, card = kernels.numbers("norm"), Card(x.device.wave_size, x.device.multiprocessors)
-    held = held_teams(rows, x.dtype, numbers, card)
-    teams = held or streamed_teams(rows, x.dtype, numbers, card)
+    holding = Holding.of(numbers, x.dtype)
+    held = held_teams(rows, x.dtype, holding, card)
+    teams = held or streamed_teams(rows, x.dtype, holding, card)
     addresses = (y.address, x.address, *(tensor.address if tensor else 0 for tensor in parameters))
     arguments = (*map(pointer, addresses), f32(eps), rows.pack(teams.width))
     symbol = f"{op}_{x.dtype}_{'held' if held else 'streamed'}"

@@ -123,14 +123,16 @@ class Reduction:
             lanes = min(PACK // element.size, 8) if self.stride == 1 else 1
             teams = self._teams(lines, -(-count // lanes))
             per_thread = count // (lanes * teams.width) if teams.width == block else 0
-            blocks = self._blocks(teams.grid(lines)[0], per_thread // self.numbers["least_per_thread"])
+            most = per_thread // self.numbers["least_per_thread"]
+            blocks = self._blocks(teams.grid(lines)[0], most, self.numbers["blocks_per_processor"])
             return _Spread.of("rows", teams, 1, count, blocks, lanes)
         lanes = self._column_lanes()
         across = power_of_two_from(-(-lines // lanes))
         deep = min(block // min(across, self.numbers["columns"]), power_of_two_from(count))
         teams = Teams(block // deep, block)
         grid = -(-lines // (lanes * teams.width))
-        blocks = self._blocks(grid, count // deep // self.numbers["least_per_thread"])
+        wide = "blocks_of_packs" if lanes * element.size == PACK else "blocks_per_processor"
+        blocks = self._blocks(grid, count // deep // self.numbers["least_per_thread"], self.numbers[wide])
         return _Spread.of("columns", teams, lanes, count, blocks, 1)
 
     def _teams(self, rows: int, steps: int) -> Teams:
@@ -141,10 +143,9 @@ class Reduction:
             return Teams(block, block)
         return Teams(min(power_of_two_from(steps), wave), block)
 
-    def _blocks(self, blocks: int, most: int) -> int:
+    def _blocks(self, blocks: int, most: int, per_processor: int) -> int:
         """Blocks over which each line is split, at most, so that all blocks together keep the card busy."""
-        wanted = self.card.multiprocessors * self.numbers["blocks_per_processor"]
-        return max(1, min(wanted // blocks, most))
+        return max(1, min(self.card.multiprocessors * per_processor // blocks, most))
 
     def _column_lanes(self) -> int:
         """Neighbouring lines that a thread can read at once, wherever it is."""
@@ -162,7 +163,8 @@ class Reduction:
             if slots == 1 and self.results >= self.card.multiprocessors * teams.block:
                 teams = Teams(1, teams.block)  # neighbours are of different results
             per_thread = count // teams.width if teams.width == teams.block else 0
-            blocks = self._blocks(teams.grid(self.results)[0], per_thread // self.numbers["least_partials"])
+            most = per_thread // self.numbers["least_partials"]
+            blocks = self._blocks(teams.grid(self.results)[0], most, self.numbers["blocks_per_processor"])
             chunk = -(-count // blocks)
             blocks = -(-count // chunk)
             fewer = workspace(self.results * blocks * self._state) if blocks > 1 else 0

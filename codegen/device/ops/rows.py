@@ -66,7 +66,25 @@ class Rows:
         return struct.pack("<QQII", self.count, self.length, width, self.packed)
 
 
-def held_teams(rows: Rows, element: DType, numbers: Mapping[str, int], card: Card) -> Teams | None:
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a family's kernels hold, and how large their blocks are."""
+
+    by_wave: int
+    """Elements of a row that a thread keeps in registers where a wave or less shares it."""
+    by_block: int
+    """The same where a block does."""
+    block: int
+    largest_block: int
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int], element: DType, by_block: str | None = None) -> Holding:
+        """For an element type; `by_block` names the number for blocks, if that is not the one for waves."""
+        held = {2: "held_16", 8: "held_f64"}.get(element.size, "held")
+        return cls(numbers[held], numbers[by_block or held], numbers["block"], numbers["largest_block"])
+
+
+def held_teams(rows: Rows, element: DType, holding: Holding, card: Card) -> Teams | None:
     """Teams whose registers hold a row; None if rows are too long for a block, or not packed.
 
     Where rows are many, a member holds as much as it can if more than a wave is needed: it has many loads under way.
@@ -75,21 +93,21 @@ def held_teams(rows: Rows, element: DType, numbers: Mapping[str, int], card: Car
     if not rows.packed:
         return None
     packs = rows.length * element.size // PACK
-    per_member = numbers["held_f64" if element.size == 8 else "held"] * element.size // PACK
-    many = rows.count * card.wave_size >= card.multiprocessors * numbers["block"]
-    if packs <= card.wave_size * (per_member if many else 1):
-        return Teams(min(power_of_two_from(packs), card.wave_size), numbers["block"])
-    width = power_of_two_from(-(-packs // (per_member if many else 1)))
-    width = min(max(width, 2 * card.wave_size), numbers["largest_block"])
-    return Teams(width, width) if packs <= width * per_member else None
+    of_wave, of_block = (held * element.size // PACK for held in (holding.by_wave, holding.by_block))
+    many = rows.count * card.wave_size >= card.multiprocessors * holding.block
+    if packs <= card.wave_size * (of_wave if many else 1):
+        return Teams(min(power_of_two_from(packs), card.wave_size), holding.block)
+    width = power_of_two_from(-(-packs // (of_block if many else 1)))
+    width = min(max(width, 2 * card.wave_size), holding.largest_block)
+    return Teams(width, width) if packs <= width * of_block else None
 
 
-def streamed_teams(rows: Rows, element: DType, numbers: Mapping[str, int], card: Card) -> Teams:
+def streamed_teams(rows: Rows, element: DType, holding: Holding, card: Card) -> Teams:
     """Teams that read their rows as often as they need them."""
     steps = rows.length * element.size // PACK if rows.packed else rows.length
     if steps <= card.wave_size * 4:
-        return Teams(min(power_of_two_from(steps), card.wave_size), numbers["block"])
-    width = numbers["largest_block"] if steps >= 4 * numbers["largest_block"] else numbers["block"]
+        return Teams(min(power_of_two_from(steps), card.wave_size), holding.block)
+    width = holding.largest_block if steps >= 4 * holding.largest_block else holding.block
     return Teams(width, width)
 
 

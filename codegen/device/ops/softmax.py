@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
 from codegen.device.kernels import grid_for, pointer, u32
-from codegen.device.ops.rows import PACK, Card, Rows, held_teams, streamed_teams
+from codegen.device.ops.rows import PACK, Card, Holding, Rows, held_teams, streamed_teams
 from codegen.device.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ def softmax(kernels: Kernels, x: Tensor) -> Tensor:
     if rows.count == 0:
         return y
     numbers, card = kernels.numbers("softmax"), Card(x.device.wave_size, x.device.multiprocessors)
-    operands = (pointer(y.address), pointer(x.address))
-    if teams := held_teams(rows, x.dtype, numbers, card):
-        form = "held"
+    holding = Holding.of(numbers, x.dtype, "held_packed" if x.dtype.size == 2 else None)
+    if teams := held_teams(rows, x.dtype, holding, card):
+        packed = x.dtype.size == 2 and teams.width > card.wave_size
+        symbol = f"softmax_packed_{x.dtype}_held" if packed else f"softmax_{x.dtype}_held"
     elif (chunks := chunks_of(rows, x.dtype.size, numbers, card)) is not None:
         _launch_chunks(kernels, y, x, rows, chunks)
         return y
     else:
-        form, teams = "streamed", streamed_teams(rows, x.dtype, numbers, card)
-    arguments = (*operands, rows.pack(teams.width))
-    launch = Launch(f"softmax_{x.dtype}_{form}", teams.grid(rows.count), (teams.block, 1, 1), arguments)
-    kernels.launch("softmax", [launch])
+        symbol, teams = f"softmax_{x.dtype}_streamed", streamed_teams(rows, x.dtype, holding, card)
+    arguments = (pointer(y.address), pointer(x.address), rows.pack(teams.width))
+    kernels.launch("softmax", [Launch(symbol, teams.grid(rows.count), (teams.block, 1, 1), arguments)])
     return y
 
 
@@ -54,7 +54,7 @@ def chunks_of(rows: Rows, size: int, numbers: dict[str, int], card: Card) -> Row
 
 
 def _launch_chunks(kernels: Kernels, y: Tensor, x: Tensor, rows: Rows, chunks: Rows) -> None:
-    block = kernels.numbers("softmax")["block"]
+    block = kernels.numbers("softmax")["chunk_block"]
     grid = grid_for(chunks.count * block, block)
     totals = x.device.allocate(chunks.count * 2 * max(x.dtype.size, 4))
     geometry = (pointer(rows.length), u32(chunks.count // rows.count), chunks.pack(block))

@@ -44,6 +44,7 @@ CANDLE_DEVICE Place<OPERANDS> place_at(const Layout<OPERANDS> &layout, u32 index
   at.first = offsets_at(layout, index);
   if constexpr (LANES > 1) {
     const u32 size = layout.dims[0].size;
+    if (size % LANES == 0) return at;
     const u32 left = size - (index - layout.dims[0].divide(index) * size);
     if (left <= at.last) {
       at.in_row = left;

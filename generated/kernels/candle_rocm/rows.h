@@ -174,15 +174,33 @@ struct StreamedRow {
   }
 };
 
-// A packed row in the registers of its team, ELEMENTS at most to a member: read once, when made. What a visit changes
-// stays changed.
-template <u32 ELEMENTS, class T>
+// The pack, of which compilers for AMD do not know that it is the same: they would keep what each visit computes of it
+// for the next, which takes the registers that packs save.
+template <class T, u32 LANES>
+CANDLE_DEVICE Pack<T, LANES> once_more(Pack<T, LANES> pack) {
+#if defined(__AMDGCN__)
+  struct Words {
+    u32 word[sizeof(pack) / 4];
+  };
+  Words words = bits_as<Words>(pack);
+#pragma unroll
+  for (u32 w = 0; w < sizeof(pack) / 4; ++w) asm("" : "+v"(words.word[w]));
+  pack = bits_as<Pack<T, LANES>>(words);
+#endif
+  return pack;
+}
+
+// A packed row in the registers of its team, ELEMENTS at most to a member: read once, when made. Elements are kept as
+// they are, so that 16-bit ones share registers, or in the type that values are computed in, once and for all.
+template <u32 ELEMENTS, class T, class Kept = T>
 struct HeldRow {
   static constexpr u32 LANES = 16 / sizeof(T);
   static constexpr u32 PACKS = ELEMENTS / LANES;
+  // Whether what a visit changes stays changed.
+  static constexpr bool KEEPS = sizeof(Kept) == sizeof(Wide<T>);
   using Values = Pack<Wide<T>, LANES>;
 
-  Values values[PACKS];
+  Pack<Kept, LANES> packs[PACKS];
   u64 length;
   Team team;
 
@@ -194,7 +212,12 @@ struct HeldRow {
     }
 #pragma unroll
     for (u32 k = 0; k < PACKS; ++k) {
-      if (place_of(k).number() < length) values[k] = widened<LANES, T>(raw[k]);
+      if (place_of(k).number() >= length) continue;
+      if constexpr (KEEPS) {
+        packs[k] = widened<LANES, T>(raw[k]);
+      } else {
+        packs[k] = raw[k];
+      }
     }
   }
 
@@ -202,7 +225,13 @@ struct HeldRow {
   CANDLE_DEVICE void each_pack(F visit) {
 #pragma unroll
     for (u32 k = 0; k < PACKS; ++k) {
-      if (place_of(k).number() < length) visit(values[k], place_of(k));
+      if (place_of(k).number() >= length) continue;
+      if constexpr (KEEPS) {
+        visit(packs[k], place_of(k));
+      } else {
+        Values values = widened<LANES, T>(once_more(packs[k]));
+        visit(values, place_of(k));
+      }
     }
   }
 

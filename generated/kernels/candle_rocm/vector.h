@@ -61,12 +61,13 @@ CANDLE_DEVICE void store_pack(T *pointer, const Pack<T, LANES> &pack) {
 constexpr u32 least(u32 a, u32 b) { return a < b ? a : b; }
 constexpr u32 greatest(u32 a, u32 b) { return a > b ? a : b; }
 
-// Elements per access: 16 bytes of the narrowest type, but no more than 32 bytes of the widest.
-template <class... T>
+// Elements that a thread moves at once: 16 bytes of the narrowest type, but no more than 32 bytes of another; of
+// results 16 bytes, so that a wave writes without a gap, unless there are several operands to be read at a time.
+template <class Out, class... In>
 constexpr u32 lanes_of() {
-  u32 narrowest = 16, widest = 1;
-  ((narrowest = least(narrowest, sizeof(T)), widest = greatest(widest, sizeof(T))), ...);
-  return least(16 / narrowest, 32 / widest);
+  u32 narrowest = sizeof(Out), widest = sizeof(Out);
+  ((narrowest = least(narrowest, sizeof(In)), widest = greatest(widest, sizeof(In))), ...);
+  return least(least(16 / narrowest, 32 / widest), (sizeof...(In) > 1 ? 32 : 16) / sizeof(Out));
 }
 
 } // namespace candle

@@ -2,7 +2,7 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! An AMD GPU as a Candle device.
 use super::gpu::{lock, Gpu};
-use super::kernels::{Kernel, Launch};
+use super::kernels::{Kernel, Launch, Tuning};
 use super::queue::Queue;
 #[cfg(feature = "rocm-rocrand")]
 use super::rocrand::Generator;
@@ -219,6 +219,11 @@ impl RocmDevice {
         gpu.make_current()?;
         let function = gpu.kernels().function(kernel)?;
         Ok(Launch::new(function, self.stream().handle()))
+    }
+
+    /// Whose numbers the kernel table has for this device.
+    pub(super) fn tuning(&self) -> Tuning {
+        self.gpu().kernels().tuning()
     }
 
     pub(super) fn gpu(&self) -> &'static Gpu {

@@ -2,6 +2,31 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! How kernels are named and numbered: families, the ops in them, and the element types that ops are made for.
 
+use super::table::TUNINGS;
+
+/// Which of the tunings of the kernel table an architecture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tuning(usize);
+
+impl Tuning {
+    /// For kernels that are compiled for `architecture`, such as "gfx90a:sramecc+:xnack-".
+    pub(super) fn of(architecture: &str) -> Self {
+        let mut names = TUNINGS.iter();
+        let own = names.position(|name| architecture.starts_with(name));
+        Self(own.map_or(0, |number| number + 1))
+    }
+}
+
+/// A number of the kernel table that depends on the architecture: the usual one, then one for each tuning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuned(pub(super) [usize; TUNINGS.len() + 1]);
+
+impl Tuned {
+    pub(crate) const fn on(self, tuning: Tuning) -> usize {
+        self.0[tuning.0]
+    }
+}
+
 /// An element type of kernels: Candle's, or bits of a width for kernels that only move them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

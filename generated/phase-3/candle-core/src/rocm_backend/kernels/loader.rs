@@ -2,7 +2,7 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! The kernels of one GPU, loaded at first use and found by number from then on.
 use super::compile::{Compiler, Unit};
-use super::family::{Family, Kernel};
+use super::family::{Family, Kernel, Tuning};
 use super::module::{Function, Module};
 use super::prebuilt::Prebuilt;
 use super::table::{FAMILIES, HEADERS};
@@ -23,6 +23,7 @@ pub(crate) struct Loader {
     gpu: String,
     /// What kernels are for.
     architecture: String,
+    tuning: Tuning,
     prebuilt: Option<Prebuilt>,
     families: [OnceLock<Slots>; FAMILIES],
 }
@@ -41,12 +42,20 @@ impl Loader {
     pub(crate) fn new(architecture: &str) -> Self {
         let named = std::env::var(ARCHITECTURE_VARIABLE).ok();
         let named = named.filter(|name| !name.is_empty());
+        let gpu = architecture.to_string();
+        let architecture = named.unwrap_or_else(|| gpu.clone());
         Self {
-            gpu: architecture.to_string(),
-            architecture: named.unwrap_or_else(|| architecture.to_string()),
+            gpu,
+            tuning: Tuning::of(&architecture),
+            architecture,
             prebuilt: Prebuilt::named(),
             families: [const { OnceLock::new() }; FAMILIES],
         }
+    }
+
+    /// Whose numbers the kernels have.
+    pub(crate) fn tuning(&self) -> Tuning {
+        self.tuning
     }
 
     /// The kernel's function. The first call for a family compiles or reads it, for which the caller has made the GPU

@@ -14,7 +14,7 @@ mod prebuilt;
 #[allow(dead_code)]
 pub(crate) mod table;
 
-pub(crate) use family::{Element, Kernel, Op};
+pub(crate) use family::{Element, Kernel, Op, Tuning};
 pub(crate) use launch::{Argument, Launch, Pointer, MAX_GRID};
 pub(crate) use loader::Loader;
 pub(crate) use module::{Function, Module};

@@ -150,7 +150,7 @@ impl Rows<'_> {
     /// A launch of so many blocks, or fewer that stride over the rest.
     fn launch(&self, kernel: Kernel, blocks: usize) -> HipResult<Launch<'_>> {
         // A tile's keys and 16-bit places, with a gap after every 32.
-        let lds = (TILE + TILE / 32) * (self.element.size() + 2);
+        let lds = (TILE + TILE / 32) * (self.element.size().max(2) + 2);
         let launch = self.device.launch(kernel)?;
         Ok(launch.threads(blocks.min(MAX_GRID), table::BLOCK).lds(lds))
     }

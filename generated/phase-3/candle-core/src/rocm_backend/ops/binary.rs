@@ -28,7 +28,8 @@ pub(in crate::rocm_backend) fn binary_impl<B: BinaryOpT>(
     };
     let (lhs, rhs) = same_types(lhs, rhs, lhs_layout, rhs_layout, B::NAME)?;
     let kernel = kernel(&op, &[lhs.element(B::NAME)?], lhs.dtype(), B::NAME)?;
-    elementwise(kernel, binary::BLOCK, [lhs, rhs], lhs.dtype(), &[])
+    let block = binary::BLOCK.on(lhs.device().tuning());
+    elementwise(kernel, block, [lhs, rhs], lhs.dtype(), &[])
 }
 
 /// Both operands, if their elements are of one type.

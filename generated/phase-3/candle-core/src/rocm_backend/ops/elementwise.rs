@@ -43,11 +43,13 @@ pub(super) fn elementwise<const N: usize>(
     Ok(output)
 }
 
-/// Elements that a thread makes: 16 bytes of the narrowest type, but no more than 32 bytes of the widest.
+/// Elements that a thread makes: 16 bytes of the narrowest type, but no more than 32 bytes of another; of results 16 bytes,
+/// so that a wave writes without a gap, unless there are several operands to be read at a time.
 pub(super) fn lanes(output: usize, inputs: &[usize]) -> usize {
     let sizes = || inputs.iter().copied().chain([output]);
     let (narrowest, widest) = (sizes().min().unwrap_or(1), sizes().max().unwrap_or(1));
-    (16 / narrowest).min(32 / widest)
+    let written = if inputs.len() > 1 { 32 } else { 16 };
+    (16 / narrowest).min(32 / widest).min(written / output)
 }
 
 /// Threads that a launch needs: one for each pack, or for each element where rows are shorter than a pack.

@@ -3,10 +3,11 @@
 //! Images unfolded into the rows of a matrix, and such rows added up again.
 use super::operand::kernel;
 use super::planes::{paint, Canvas, Images, PlaneKernel, Planes, MAX_GRID_Y};
+use super::rows::Card;
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::kernels::table::im2col as table;
-use crate::rocm_backend::kernels::{Argument, Element, Pointer};
-use crate::rocm_backend::views::{Divisor, MAX_LAUNCH};
+use crate::rocm_backend::kernels::{Argument, Element, Pointer, MAX_GRID};
+use crate::rocm_backend::views::Divisor;
 use crate::rocm_backend::RocmDevice;
 use crate::{DType, Result};
 
@@ -83,7 +84,8 @@ unsafe impl Argument for Windows {}
 struct Unfolding {
     tiles: Divisor,
     result_rows: Divisor,
-    blocks: u32,
+    first_tile: u32,
+    first_row: u32,
     result_width: u32,
     kernel_height: Divisor,
     kernel_rows: u32,
@@ -91,13 +93,14 @@ struct Unfolding {
     tile_pixels: u32,
     tile_rows: u32,
     tile_taps: Divisor,
-    length: Divisor,
+    length: u32,
     segment: Divisor,
     segment_step: u32,
     element_step: u32,
     tap_step: u32,
     pixel_step: u32,
     pitch: u32,
+    readers: u32,
 }
 
 // SAFETY: as above.
@@ -117,12 +120,21 @@ struct Tile {
 }
 
 impl Tile {
-    /// The tile for elements of `size` bytes that fits into LDS. A row of the result has `columns` pixels, and all
+    /// The tile for elements of `size` bytes that fits into so much LDS. A row of the result has `columns` pixels, and all
     /// channels together have `kernel_rows` rows of kernels.
-    fn of(window: &Window, columns: usize, kernel_rows: usize, size: usize) -> Self {
-        let room = table::TILE_BYTES / size;
+    fn of(
+        window: &Window,
+        columns: usize,
+        kernel_rows: usize,
+        size: usize,
+        tile_bytes: usize,
+    ) -> Self {
+        let room = tile_bytes / size;
         let [_, width] = window.kernel;
-        let (mut taps, mut pixels) = (width, table::TILE_PIXELS.min(columns));
+        let mut taps = width;
+        let beyond = table::SPAN_BYTES / size;
+        let spanned = beyond.saturating_sub((taps - 1) * window.dilation + 1) / window.stride + 1;
+        let mut pixels = columns.div_ceil(columns.div_ceil(spanned.max(table::TILE_PIXELS)));
         while row_length(window, pixels, taps).0 > room && pixels > 1 {
             pixels /= 2;
         }
@@ -135,7 +147,7 @@ impl Tile {
         let banks = LDS_BANKS / size;
         let pitch = length + (next + banks - length % banks) % banks;
         let rows = if taps == width {
-            (room / pitch).clamp(1, kernel_rows)
+            tile_rows(room / pitch, kernel_rows, table::PACK_BYTES / size)
         } else {
             1
         };
@@ -153,6 +165,14 @@ impl Tile {
     fn elements(&self) -> usize {
         (self.rows - 1) * self.pitch + self.length
     }
+}
+
+/// All rows of kernels if there is room for them, else whole packs of columns.
+fn tile_rows(most: usize, kernel_rows: usize, lanes: usize) -> usize {
+    if kernel_rows <= most {
+        return kernel_rows;
+    }
+    (most / lanes * lanes).max(most.min(lanes)).max(1)
 }
 
 /// Elements of a row in LDS, and whether they are a whole span of the image.
@@ -176,7 +196,8 @@ pub(super) fn im2col(
     let [height, width] = results;
     let kernel_rows = x.shape[1] * window.kernel[0];
     let pixel = kernel_rows * window.kernel[1];
-    let tile = Tile::of(window, width, kernel_rows, x.size);
+    let tile_bytes = table::TILE_BYTES.on(device.tuning());
+    let tile = Tile::of(window, width, kernel_rows, x.size, tile_bytes);
     let tiles = height * width.div_ceil(tile.pixels);
     let Some(kernel) = table::IM2COL.kernel(&[element.bits()]) else {
         return Err(format!("no kernel unfolds elements of {} bytes", x.size).into());
@@ -187,24 +208,30 @@ pub(super) fn im2col(
         row_padding: window.padding[0] as u32,
         column_padding: window.padding[1] as u32,
     };
-    let at_once = (MAX_LAUNCH / tiles).max(1);
+    let wave = Card::of(device).wave_size;
+    let at_once = (MAX_GRID / tiles).max(1);
     for part in (0..count).step_by(at_once) {
         let images = at_once.min(count - part);
-        let blocks = images * tiles;
         let planes: Planes = x.pack(images)?;
         let read = x.start.offset((first + part) * x.strides[0] * x.size);
         let written = y.offset(part * height * width * pixel * x.size);
-        let unfolding = unfolding(window, &tile, results, kernel_rows, blocks);
-        let launch = device
-            .launch(kernel)?
-            .strided(blocks, table::BLOCK)
-            .blocks_y(kernel_rows.div_ceil(tile.rows).min(MAX_GRID_Y))
-            .blocks_z(window.kernel[1].div_ceil(tile.taps))
-            .lds(tile.elements() * x.size);
-        let launch = launch.arg(&written).arg(&read).arg(&planes);
-        // SAFETY: the arguments of im2col kernels; y has a row for each pixel, Candle's views stay within their storages,
-        // and what lies outside of an image is not read.
-        unsafe { launch.arg(&windows).arg(&unfolding).enqueue() }?;
+        let rows = (0..kernel_rows).step_by(tile.rows * MAX_GRID_Y);
+        for row in rows {
+            for start in (0..images * tiles).step_by(MAX_GRID) {
+                let blocks = MAX_GRID.min(images * tiles - start);
+                let unfolding = unfolding(window, &tile, results, kernel_rows, (start, row), wave);
+                let launch = device
+                    .launch(kernel)?
+                    .threads(blocks, table::BLOCK)
+                    .blocks_y((kernel_rows - row).div_ceil(tile.rows).min(MAX_GRID_Y))
+                    .blocks_z(window.kernel[1].div_ceil(tile.taps))
+                    .lds(tile.elements() * x.size);
+                let launch = launch.arg(&written).arg(&read).arg(&planes);
+                // SAFETY: the arguments of im2col kernels; y has a row for each pixel, Candle's views stay within their
+                // storages, and what lies outside of an image is not read.
+                unsafe { launch.arg(&windows).arg(&unfolding).enqueue() }?;
+            }
+        }
     }
     Ok(())
 }
@@ -214,7 +241,8 @@ fn unfolding(
     tile: &Tile,
     [height, width]: [usize; 2],
     kernel_rows: usize,
-    blocks: usize,
+    (first_tile, first_row): (usize, usize),
+    wave: usize,
 ) -> Unfolding {
     let (stride, dilation) = (window.stride as u32, window.dilation as u32);
     let (segment, [segment_step, element_step, tap_step, pixel_step]) = if tile.spans {
@@ -225,7 +253,8 @@ fn unfolding(
     Unfolding {
         tiles: Divisor::of(width.div_ceil(tile.pixels)),
         result_rows: Divisor::of(height),
-        blocks: blocks as u32,
+        first_tile: first_tile as u32,
+        first_row: first_row as u32,
         result_width: width as u32,
         kernel_height: Divisor::of(window.kernel[0]),
         kernel_rows: kernel_rows as u32,
@@ -233,13 +262,14 @@ fn unfolding(
         tile_pixels: tile.pixels as u32,
         tile_rows: tile.rows as u32,
         tile_taps: Divisor::of(tile.taps),
-        length: Divisor::of(tile.length),
+        length: tile.length as u32,
         segment: Divisor::of(segment),
         segment_step,
         element_step,
         tap_step,
         pixel_step,
         pitch: tile.pitch as u32,
+        readers: tile.length.next_power_of_two().min(wave) as u32,
     }
 }
 

@@ -6,6 +6,7 @@ use super::binary::same_types;
 use super::copy::contiguous;
 use super::ids::{require_contiguous, Indices, Space, Update, ADDING};
 use super::operand::Operand;
+use super::planes::MAX_GRID_Y;
 use super::scatter_add::add_at_indices;
 use crate::rocm_backend::kernels::table::index_add as table;
 use crate::rocm_backend::kernels::{Argument, Pointer};
@@ -54,6 +55,7 @@ struct Rows {
     right: u64,
     order: Pointer,
     n: u32,
+    parts: u32,
 }
 
 // SAFETY: the same fields in the same order, with C's layout on both sides.
@@ -72,16 +74,19 @@ fn add_rows(update: &Update<'_>, order: Option<&RocmStorage>, op: &'static str) 
     let kernel = table::INDEX_ADD
         .variant(form, &[x.element(op)?])
         .ok_or_else(|| Error::UnsupportedDTypeForOp(x.dtype(), op).bt())?;
+    let lanes = (16 / x.size()).min(8);
+    let parts = space.right.div_ceil(lanes * table::BLOCK);
     let rows = Rows {
         left: space.left as u64,
         right: space.right as u64,
         order: order.map_or(Pointer::NULL, RocmStorage::pointer),
         n: space.n as u32,
+        parts: parts as u32,
     };
-    let lanes = (16 / x.size()).min(8);
-    let blocks = space.left * space.n * space.right.div_ceil(lanes * table::BLOCK);
+    let blocks = space.left * space.n;
     let (y, x, ids) = (update.y, x.start(), update.ids.argument(0));
     let launch = update.device.launch(kernel)?.strided(blocks, table::BLOCK);
+    let launch = launch.blocks_y(parts.min(MAX_GRID_Y));
     let launch = launch.arg(&y).arg(&x).arg(&ids).arg(&rows);
     // SAFETY: the arguments of index_add kernels; src and the indices have all rows of the space, y has one for each
     // index below `size`, and kernels leave out other indices.

@@ -3,6 +3,7 @@
 //! Elements picked and placed by indices; they only move, so that there is one kernel for each width.
 use super::ids::{require_contiguous, targets, Indices, Space, Update, PICKING};
 use super::operand::{kernel, uninit, Operand};
+use super::rows::PACK;
 use crate::rocm_backend::kernels::table::indexing as table;
 use crate::rocm_backend::kernels::{Kernel, Pointer};
 use crate::rocm_backend::views::MAX_LAUNCH;
@@ -27,8 +28,9 @@ pub(in crate::rocm_backend) fn index_select(
     let strides = [0, ids_layout.stride()[0], 0];
     let ids = Indices::new(ids, PICKING, strides, source.n, OP)?;
     // Without rows to move, neighbouring elements have neighbouring indices: that is what gather is good at.
+    let selected = table::SELECTED * PACK / element.size();
     let (op, lanes) = if space.right > 1 {
-        (&table::INDEX_SELECT, 16 / element.size())
+        (&table::INDEX_SELECT, selected)
     } else {
         (&table::GATHER, table::LANES)
     };

@@ -274,7 +274,7 @@ impl Reduction<'_> {
             }
             let teams = self.finishing_teams(slots, count);
             let most = steps_of_thread(teams, count) / table::LEAST_PARTIALS;
-            let blocks = self.split(teams.blocks(results), most);
+            let blocks = self.split(teams.blocks(results), most, table::BLOCKS_PER_PROCESSOR);
             let chunk = count.div_ceil(blocks);
             let blocks = count.div_ceil(chunk);
             let fewer = match blocks {
@@ -348,7 +348,7 @@ impl Reduction<'_> {
         };
         let teams = self.teams(lines, count.div_ceil(lanes));
         let most = steps_of_thread(teams, count / lanes) / table::LEAST_PER_THREAD;
-        let blocks = self.split(teams.blocks(lines), most);
+        let blocks = self.split(teams.blocks(lines), most, table::BLOCKS_PER_PROCESSOR);
         let chunk = count.div_ceil(blocks * lanes) * lanes;
         Spread {
             kernel: self.kernels.rows,
@@ -370,7 +370,12 @@ impl Reduction<'_> {
             block,
         };
         let tiles = lines.div_ceil(lanes * teams.width);
-        let blocks = self.split(tiles, count / deep / table::LEAST_PER_THREAD);
+        let per_processor = match lanes * self.element.size() {
+            PACK => table::BLOCKS_OF_PACKS,
+            _ => table::BLOCKS_PER_PROCESSOR,
+        };
+        let most = count / deep / table::LEAST_PER_THREAD;
+        let blocks = self.split(tiles, most, per_processor);
         let chunk = count.div_ceil(blocks);
         Spread {
             kernel: self.kernels.columns,
@@ -392,8 +397,8 @@ impl Reduction<'_> {
     }
 
     /// Blocks over which each line is split, at most `most`, so that all blocks together keep the card busy.
-    fn split(&self, blocks: usize, most: usize) -> usize {
-        let wanted = self.card.multiprocessors * table::BLOCKS_PER_PROCESSOR;
+    fn split(&self, blocks: usize, most: usize, per_processor: usize) -> usize {
+        let wanted = self.card.multiprocessors * per_processor;
         (wanted / blocks).min(most).max(1)
     }
 

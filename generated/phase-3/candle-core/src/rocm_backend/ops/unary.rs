@@ -32,5 +32,6 @@ pub(in crate::rocm_backend) fn unary_impl<B: UnaryOpT>(
         return Ok(y);
     }
     let kernel = kernel(&op, &[x.element(B::NAME)?], x.dtype(), B::NAME)?;
-    elementwise(kernel, unary::BLOCK, [x], x.dtype(), &[])
+    let block = unary::BLOCK.on(x.device().tuning());
+    elementwise(kernel, block, [x], x.dtype(), &[])
 }

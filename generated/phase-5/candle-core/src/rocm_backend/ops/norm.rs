@@ -4,7 +4,7 @@
 use super::operand::{kernel_form, uninit, Operand};
 use super::rows::{Card, Holding, Rows};
 use crate::rocm_backend::kernels::table::norm as table;
-use crate::rocm_backend::kernels::{Element, Op, Pointer};
+use crate::rocm_backend::kernels::{Element, Op, Pointer, Tuning};
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result, Shape};
 
@@ -73,7 +73,8 @@ fn normalize<const N: usize>(
     let starts: Vec<Pointer> = [y, start].into_iter().chain(vectors).collect();
     let rows = Rows::of(layout.dims(), element, &starts);
     if rows.count > 0 {
-        let (holding, card) = (holding(element), Card::of(x.device()));
+        let card = Card::of(x.device());
+        let holding = holding(element, x.device().tuning());
         let (kernel, teams) = match rows.held_teams(holding, card) {
             Some(teams) => (kernel(table::FORM_HELD)?, teams),
             None => (streamed, rows.streamed_teams(holding, card)),
@@ -120,12 +121,15 @@ fn check(name: &'static str, x: Operand<'_>, parameters: &[Operand<'_>]) -> Resu
     Ok(())
 }
 
-fn holding(element: Element) -> Holding {
+fn holding(element: Element, tuning: Tuning) -> Holding {
+    let held = match element {
+        Element::F64 => table::HELD_F64,
+        Element::F16 | Element::BF16 => table::HELD_16.on(tuning),
+        _ => table::HELD,
+    };
     Holding {
-        held: match element {
-            Element::F64 => table::HELD_F64,
-            _ => table::HELD,
-        },
+        by_wave: held,
+        by_block: held,
         block: table::BLOCK,
         largest_block: table::LARGEST_BLOCK,
     }

@@ -85,8 +85,10 @@ unsafe impl Argument for KernelRows {}
 /// What a family's kernels hold, and how large their blocks are: numbers of the kernel table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
-    /// Elements of a row that a thread keeps in registers.
-    pub(super) held: usize,
+    /// Elements of a row that a thread keeps in registers where a wave or less shares it.
+    pub(super) by_wave: usize,
+    /// The same where a block does.
+    pub(super) by_block: usize,
     pub(super) block: usize,
     pub(super) largest_block: usize,
 }
@@ -124,17 +126,16 @@ impl Rows {
             return None;
         }
         let packs = self.length * self.element.size() / PACK;
-        let most = holding.held * self.element.size() / PACK;
-        let taken = match card.is_idle_with(self.count, holding.block) {
-            true => 1,
-            false => most,
-        };
-        if packs <= card.wave_size * taken {
+        let most = |held: usize| held * self.element.size() / PACK;
+        let (of_wave, of_block) = (most(holding.by_wave), most(holding.by_block));
+        let few = card.is_idle_with(self.count, holding.block);
+        if packs <= card.wave_size * if few { 1 } else { of_wave } {
             return Some(Teams::of_lanes(packs, card, holding.block));
         }
+        let taken = if few { 1 } else { of_block };
         let width = packs.div_ceil(taken).next_power_of_two();
         let width = width.max(2 * card.wave_size).min(holding.largest_block);
-        (packs <= width * most).then_some(Teams::of_blocks(width))
+        (packs <= width * of_block).then_some(Teams::of_blocks(width))
     }
 
     /// Teams that read their rows as often as they need them.
@@ -206,7 +207,8 @@ mod tests {
     #[test]
     fn registers_hold_rows_that_are_not_too_long() {
         let holding = Holding {
-            held: 16,
+            by_wave: 16,
+            by_block: 16,
             block: 256,
             largest_block: 1024,
         };

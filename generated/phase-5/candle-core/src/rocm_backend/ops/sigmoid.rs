@@ -12,6 +12,7 @@ pub fn sigmoid(x: &RocmStorage, layout: &Layout) -> Result<(RocmStorage, Shape)>
     const OP: &str = "sigmoid";
     let x = Operand::new(x, layout);
     let kernel = kernel(&table::SIGMOID, &[x.element(OP)?], x.dtype(), OP)?;
-    let y = elementwise(kernel, table::BLOCK, [x], x.dtype(), &[])?;
+    let block = table::BLOCK.on(x.device().tuning());
+    let y = elementwise(kernel, block, [x], x.dtype(), &[])?;
     Ok((y, layout.shape().clone()))
 }

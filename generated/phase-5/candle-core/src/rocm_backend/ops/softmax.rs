@@ -4,7 +4,7 @@
 use super::operand::{kernel_form, uninit, Operand};
 use super::rows::{Card, Holding, Rows, Teams, PACK};
 use crate::rocm_backend::kernels::table::softmax as table;
-use crate::rocm_backend::kernels::{Element, Kernel, Pointer};
+use crate::rocm_backend::kernels::{Element, Kernel, Pointer, Tuning};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result, Shape};
 
@@ -32,10 +32,17 @@ pub fn softmax_last_dim(x: &RocmStorage, layout: &Layout) -> Result<(RocmStorage
     };
     if softmax.rows.count > 0 {
         let (rows, card) = (&softmax.rows, Card::of(x.device()));
-        let holding = holding(element);
+        let tuning = x.device().tuning();
+        let holding = holding(element, tuning);
+        let blocks = card.multiprocessors * table::BLOCKS_PER_PROCESSOR.on(tuning);
         if let Some(teams) = rows.held_teams(holding, card) {
-            softmax.of_rows(kernel(table::FORM_HELD)?, teams)?;
-        } else if let Some(chunks) = chunks(rows, card) {
+            let op = match element.size() == 2 && teams.width > card.wave_size {
+                true => &table::SOFTMAX_PACKED,
+                false => &table::SOFTMAX,
+            };
+            let kernel = kernel_form(op, table::FORM_HELD, &[element], x.dtype(), OP)?;
+            softmax.of_rows(kernel, teams)?;
+        } else if let Some(chunks) = chunks(rows, blocks) {
             let (totals, results) = (kernel(table::FORM_TOTALS)?, kernel(table::FORM_CHUNKS)?);
             softmax.of_chunks(totals, results, &chunks)?;
         } else {
@@ -45,21 +52,24 @@ pub fn softmax_last_dim(x: &RocmStorage, layout: &Layout) -> Result<(RocmStorage
     Ok((y, layout.shape().clone()))
 }
 
-fn holding(element: Element) -> Holding {
+fn holding(element: Element, tuning: Tuning) -> Holding {
+    let (by_wave, by_block) = match element {
+        Element::F64 => (table::HELD_F64, table::HELD_F64),
+        Element::F16 | Element::BF16 => (table::HELD_16, table::HELD_PACKED),
+        _ => (table::HELD.on(tuning), table::HELD.on(tuning)),
+    };
     Holding {
-        held: match element {
-            Element::F64 => table::HELD_F64,
-            _ => table::HELD,
-        },
+        by_wave,
+        by_block,
         block: table::BLOCK,
         largest_block: table::LARGEST_BLOCK,
     }
 }
 
-/// The rows cut into chunks where they are long and too few to keep the card busy; `None` where they are not.
-fn chunks(rows: &Rows, card: Card) -> Option<Rows> {
-    let wanted = card.multiprocessors * table::BLOCKS_PER_PROCESSOR / rows.count;
-    let in_row = wanted.min(rows.length.div_ceil(table::LEAST_CHUNK));
+/// The rows cut into chunks, as many as `blocks`, where they are long and too few to keep the card busy; `None` where
+/// they are not.
+fn chunks(rows: &Rows, blocks: usize) -> Option<Rows> {
+    let in_row = (blocks / rows.count).min(rows.length.div_ceil(table::LEAST_CHUNK));
     if in_row < 2 {
         return None;
     }
@@ -94,7 +104,7 @@ impl Softmax<'_> {
 
     /// A block to each chunk: first the largest element and the sum of every chunk, then the results.
     fn of_chunks(&self, totals: Kernel, results: Kernel, chunks: &Rows) -> Result<()> {
-        let teams = Teams::of_blocks(table::BLOCK);
+        let teams = Teams::of_blocks(table::CHUNK_BLOCK.on(self.device.tuning()));
         let blocks = teams.blocks(chunks.count);
         let size = 2 * chunks.element.wide_size();
         let memory = uninit(chunks.count * size, DType::U8, self.device)?;
@@ -121,13 +131,9 @@ impl Softmax<'_> {
 mod tests {
     use super::*;
 
-    /// Rows, and their chunks' count and length on a card of 4 multiprocessors.
+    /// The count and length of rows' chunks, where 16 blocks keep the card busy.
     fn chunked(dims: &[usize], element: Element) -> Option<(usize, usize)> {
-        let card = Card {
-            wave_size: 64,
-            multiprocessors: 4,
-        };
-        let chunks = chunks(&Rows::of(dims, element, &[Pointer::NULL]), card)?;
+        let chunks = chunks(&Rows::of(dims, element, &[Pointer::NULL]), 16)?;
         Some((chunks.count, chunks.length))
     }
 
