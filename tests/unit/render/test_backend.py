@@ -134,6 +134,7 @@ FILES = {
     5: [
         *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "norm", "rope", "rows", "sdpa", "sigmoid", "softmax")),
         *(f"tests/{name}.rs" for name in ("rocm_nn", "rocm_sdpa", "rocm_sdpa_plain")),
+        "examples/rocm_overhead.rs",
     ],
     7: ["tests/rocm_examples.rs", "tests/rocm_models.rs"],
 }
