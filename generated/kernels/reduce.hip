@@ -242,21 +242,33 @@ CANDLE_DEVICE void write(typename Op::Result *y, typename Op::State *partials, u
   }
 }
 
+// Packs that a thread reads before the first is waited for; one of f8e4m3, whose conversion takes longer.
+template <class T>
+constexpr u32 AHEAD_OF = sizeof(T) == 1 && Type<T>::floating ? 1 : 4;
+
 // Neighbours: in packs of 16 bytes from a boundary on (8 bytes of the narrowest), and what lies before and behind one
 // by one.
 template <class Op, class T>
 CANDLE_DEVICE typename Op::State add_neighbours(typename Op::State state, const T *x, Range range, u32 own, u32 step,
                                                 u32 first) {
-  constexpr u32 LANES = least(16 / sizeof(T), 8);
+  constexpr u32 LANES = least(16 / sizeof(T), 8), AHEAD = AHEAD_OF<T>;
   const u32 behind = u32(reinterpret_cast<u64>(x + range.begin) / sizeof(T) % LANES);
   const u32 from = least(range.begin + (LANES - behind) % LANES, range.end);
   const u32 to = from + (range.end - from) / LANES * LANES;
 #pragma unroll 1
   for (u32 i = range.begin + own; i < from; i += step) state = Op::add(state, x[i], first + i);
-#pragma unroll 16 / LANES // loads under way at a time
-  for (u32 i = from + own * LANES; i < to; i += step * LANES) {
-    state = Op::add_pack(state, load_pack<LANES>(x + i), first + i);
+  const u32 next = step * LANES;
+  u32 i = from + own * LANES;
+#pragma unroll 1
+  for (; i + (AHEAD - 1) * next < to; i += AHEAD * next) {
+    Pack<T, LANES> packs[AHEAD];
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; ++k) packs[k] = load_pack<LANES>(x + i + k * next);
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; ++k) state = Op::add_pack(state, packs[k], first + i + k * next);
   }
+#pragma unroll 1
+  for (; i < to; i += next) state = Op::add_pack(state, load_pack<LANES>(x + i), first + i);
 #pragma unroll 1
   for (u32 i = to + own; i < range.end; i += step) state = Op::add(state, x[i], first + i);
   return state;
@@ -297,11 +309,6 @@ CANDLE_DEVICE void add_to_each(typename Op::State (&state)[LANES], const Pack<T,
 #pragma unroll
   for (u32 l = 0; l < LANES; ++l) state[l] = Op::add(state[l], pack.lane[l], index);
 }
-
-// Packs of a column's thread that are read before the first is waited for; one of f8e4m3, whose conversion takes
-// longer.
-template <class T>
-constexpr u32 AHEAD_OF = sizeof(T) == 1 && Type<T>::floating ? 1 : 4;
 
 // LANES lines to a thread, `width` threads side by side; the others of the block take other elements of the same lines,
 // and all are merged through LDS. Reads every element once; a wave reads neighbours.

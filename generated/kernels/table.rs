@@ -790,7 +790,7 @@ pub(crate) mod reduce {
 
     pub(crate) const BLOCK: usize = 256;
     pub(crate) const COLUMNS: usize = 16;
-    pub(crate) const COLUMNS_AHEAD: usize = 4;
+    pub(crate) const AHEAD: usize = 4;
     pub(crate) const BLOCK_FROM: usize = 2048;
     pub(crate) const BLOCKS_PER_PROCESSOR: usize = 8;
     pub(crate) const BLOCKS_OF_PACKS: usize = 4;
