@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
 from codegen.spec.kinds import Runtime
+from codegen.verify.gated import EXAMPLE_FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,6 +24,7 @@ PROVIDERS = ("rocm-miopen", "rocm-rocrand")
 NO_ROCM_TESTS = ("--skip", "::rocm")
 """Deselects what `test_device!` makes for ROCm; `rocm-tests` runs it."""
 LIBRARIES = ("candle-core", "candle-nn", "candle-transformers")
+EXAMPLES = (*LIBRARIES, "candle-examples")
 
 
 class Target(StrEnum):
@@ -62,6 +64,8 @@ class Step:
     options: tuple[str, ...] = ()
     baseline_features: tuple[str, ...] = ()
     """Features of the same command on the unpatched tree, for the comparison."""
+    optional_features: tuple[str, ...] = ()
+    """Turned on where the release has them, on the unpatched tree too (`codegen.verify.gated.fitted`)."""
     cuda_stub: bool = False
     """On a tree whose candle-kernels build script is stubbed, so that no nvcc is needed."""
     device: bool = False
@@ -118,14 +122,26 @@ STEPS: tuple[Step, ...] = (
         options=("--no-deps",),
     ),
     Step(
+        "all-targets-off",
+        "clippy --all-targets of core, nn, transformers, examples, rocm off",
+        "clippy",
+        EXAMPLES,
+        Judge.LINT,
+        phase=1,
+        options=("--all-targets",),
+        optional_features=EXAMPLE_FEATURES,
+        slow=True,
+    ),
+    Step(
         "all-targets-on",
         "clippy --all-targets of core, nn, transformers, examples, rocm on",
         "clippy",
-        (*LIBRARIES, "candle-examples"),
+        EXAMPLES,
         Judge.LINT,
         phase=1,
         features=(FEATURE,),
         options=("--all-targets",),
+        optional_features=EXAMPLE_FEATURES,
         slow=True,
     ),
     Step(

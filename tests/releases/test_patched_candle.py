@@ -12,6 +12,9 @@ from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
 from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
+from codegen.verify.gated import UNKNOWN, fitted, left_out
+from codegen.verify.scratch import member_manifests
+from codegen.verify.steps import STEPS
 from releases.command_line import LEAST_TESTS, candle_rocm, passed_tests, verified
 
 if TYPE_CHECKING:
@@ -39,6 +42,16 @@ def test_scan_knows_every_site(release: str) -> None:
     print(f"{release}: {states}")
     assert states["unknown"] == 0
     assert states["handled"] > 80
+
+
+def test_every_example_is_built_or_left_out_for_a_known_reason(release: str) -> None:
+    crates = member_manifests(open_tree(release).root)
+    for step in (fitted(each, crates) for each in STEPS if "--all-targets" in each.options):
+        missed = left_out(step, crates)
+        assert [str(each) for each in missed if each.reason == UNKNOWN] == []
+        examples = {each.target for each in missed if each.crate == "candle-examples"}
+        print(f"{release} {step.id}: left out are {', '.join(sorted(examples))}")
+        assert examples.isdisjoint({"colpali", "llama2-c", "mnist-training", "reinforcement-learning", "whisper"})
 
 
 def test_rustc_lists_the_same_exhaustive_matches(built: str, work: Path) -> None:

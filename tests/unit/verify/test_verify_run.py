@@ -104,6 +104,31 @@ def test_a_clean_build_passes_without_building_the_unpatched_tree(subject: Subje
     assert cargo.trees == [b"after"]
 
 
+def test_optional_features_are_those_of_the_tree_and_what_is_left_out_is_told(subject: Subject) -> None:
+    manifest = """
+    [package]
+    name = "candle-core"
+    [features]
+    sound = []
+    [[example]]
+    name = "mandolin"
+    required-features = ["sound", "onnx"]
+    """
+    subject = replace(subject, patched={**subject.patched, "core/Cargo.toml": manifest.encode()})
+    step = replace(CHECK, options=("--all-targets",), optional_features=("sight", "sound"))
+
+    result, cargo = carry_out(step, subject, answer(0, diagnostic("warning", 12)), answer(0, diagnostic("warning", 3)))
+
+    assert cargo.asked == [
+        ("check", "-p", "candle-core", "--all-targets", "--features", "rocm,sound"),
+        ("check", "-p", "candle-core", "--all-targets", "--features", "sound"),
+    ]
+    assert result.verdict is Verdict.PASSED
+    assert [str(each) for each in result.left_out] == [
+        "candle-core mandolin is left out: it requires onnx (needs protoc)"
+    ]
+
+
 def test_errors_fail_and_are_traced(subject: Subject) -> None:
     result, cargo = carry_out(CHECK, subject, answer(101, diagnostic("error", 12)))
     assert result.verdict is Verdict.FAILED
