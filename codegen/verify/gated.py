@@ -1,4 +1,4 @@
-"""Examples that stand behind `required-features`: which of them a step builds, and why it leaves out the others.
+"""Examples that stand behind `required-features`: which of them the gated steps build, and why others are left out.
 
 The features are the same for every release, and asked of the manifests at hand: which of them a release has, and which
 of its examples they reach. `cargo metadata` would say as much, but for its need of a tree that cargo may write into.
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     Manifests = Mapping[str, Mapping[str, Any]]
     """By the name of the crate."""
 
-EXAMPLE_FEATURES = ("candle-datasets", "depth_anything_v2", "pdf2image", "pyo3", "rubato", "symphonia", "tekken")
-"""Features of candle-examples whose crates build everywhere. No release lacks all; 0.9.1 has no `tekken`."""
+EXAMPLE_FEATURES = ("candle-datasets", "pdf2image", "rubato", "symphonia", "tekken")
+"""Features of candle-examples that build everywhere. What they need takes cargo more than a minute."""
 
 _CUDA = "needs CUDA's toolkit"
 _MACOS = "needs macOS"
@@ -29,6 +29,7 @@ NOT_BUILT = {
     "cuda": _CUDA,
     "cudnn": _CUDA,
     "cutile": _CUDA,
+    "depth_anything_v2": "0.11.1's example does not fit the enterpolation that it asks for",
     "encodec": _ALSA,
     "flash-attn": _CUDA,
     "metal": _MACOS,
@@ -37,10 +38,12 @@ NOT_BUILT = {
     "mkl": "needs Intel's MKL",
     "nccl": _CUDA,
     "onnx": "needs protoc",
+    "pyo3": "needs a Python to link, and 0.11.1's example does not fit the pyo3 that it asks for",
     "rocm": "rocm is off",
     "snac": _ALSA,
 }
 """Features that stay off, each with the reason that is given for an example that needs it."""
+ELSEWHERE = "gated-examples-on and gated-examples-off build it"
 UNKNOWN = "nobody has said yet whether that feature builds (codegen/verify/gated.py)"
 
 _KINDS = ("bin", "example", "test", "bench")
@@ -48,7 +51,7 @@ _KINDS = ("bin", "example", "test", "bench")
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An example, or another target, that a step with `--all-targets` does not build."""
+    """An example, or another target, that a step about all of them does not build."""
 
     crate: str
     target: str
@@ -61,22 +64,34 @@ class LeftOut:
 
 
 def fitted(step: Step, manifests: Manifests) -> Step:
-    """The step with those of its optional features that one of its crates has in this tree."""
+    """A gated step with the features that this tree has, and the examples that require them; another one as it is."""
+    if not step.gated:
+        return step
     declared = {name for crate in step.crates for name in _declared(manifests.get(crate, {}))}
-    present = tuple(name for name in step.optional_features if name in declared)
+    present = tuple(name for name in EXAMPLE_FEATURES if name in declared)
+    examples = tuple(word for crate in step.crates for word in _reached(manifests.get(crate, {}), present))
     return replace(
         step,
         features=(*step.features, *present),
         baseline_features=(*step.baseline_features, *present),
-        optional_features=(),
+        options=(*step.options, *examples),
     )
 
 
 def left_out(step: Step, manifests: Manifests) -> tuple[LeftOut, ...]:
-    """What a fitted step with `--all-targets` does not build of its crates; nothing for another step."""
-    if "--all-targets" not in step.options:
+    """What a fitted step about all targets does not build of its crates; nothing for another step."""
+    if not step.gated and "--all-targets" not in step.options:
         return ()
     return tuple(each for crate in step.crates for each in _left_out_of(crate, manifests.get(crate, {}), step.features))
+
+
+def _reached(manifest: Mapping[str, Any], features: tuple[str, ...]) -> Iterator[str]:
+    """cargo's options for the examples that require some of these features and no others."""
+    enabled = _enabled(manifest, features)
+    for target in manifest.get("example", ()):
+        required = set(target.get("required-features", ()))
+        if required and required <= enabled:
+            yield from ("--example", str(target["name"]))
 
 
 def _left_out_of(crate: str, manifest: Mapping[str, Any], features: tuple[str, ...]) -> Iterator[LeftOut]:
@@ -84,8 +99,12 @@ def _left_out_of(crate: str, manifest: Mapping[str, Any], features: tuple[str, .
     for target in (each for kind in _KINDS for each in manifest.get(kind, ())):
         missing = tuple(name for name in target.get("required-features", ()) if name not in enabled)
         if missing:
-            reason = next((NOT_BUILT[name] for name in missing if name in NOT_BUILT), UNKNOWN)
-            yield LeftOut(crate, str(target.get("name")), missing, reason)
+            yield LeftOut(crate, str(target.get("name")), missing, _reason(missing))
+
+
+def _reason(missing: tuple[str, ...]) -> str:
+    known = next((NOT_BUILT[name] for name in missing if name in NOT_BUILT), None)
+    return known or (ELSEWHERE if set(missing) <= set(EXAMPLE_FEATURES) else UNKNOWN)
 
 
 def _declared(manifest: Mapping[str, Any]) -> frozenset[str]:

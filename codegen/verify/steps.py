@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
 from codegen.spec.kinds import Runtime
-from codegen.verify.gated import EXAMPLE_FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -64,8 +63,8 @@ class Step:
     options: tuple[str, ...] = ()
     baseline_features: tuple[str, ...] = ()
     """Features of the same command on the unpatched tree, for the comparison."""
-    optional_features: tuple[str, ...] = ()
-    """Turned on where the release has them, on the unpatched tree too (`codegen.verify.gated.fitted`)."""
+    gated: bool = False
+    """About the examples behind features: `codegen.verify.gated.fitted` adds those that the release has."""
     cuda_stub: bool = False
     """On a tree whose candle-kernels build script is stubbed, so that no nvcc is needed."""
     device: bool = False
@@ -129,7 +128,6 @@ STEPS: tuple[Step, ...] = (
         Judge.LINT,
         phase=1,
         options=("--all-targets",),
-        optional_features=EXAMPLE_FEATURES,
         slow=True,
     ),
     Step(
@@ -141,7 +139,29 @@ STEPS: tuple[Step, ...] = (
         phase=1,
         features=(FEATURE,),
         options=("--all-targets",),
-        optional_features=EXAMPLE_FEATURES,
+        slow=True,
+    ),
+    Step(
+        "gated-examples-off",
+        "clippy of the examples behind features, rocm off",
+        "clippy",
+        ("candle-examples",),
+        Judge.LINT,
+        phase=1,
+        options=("--tests",),
+        gated=True,
+        slow=True,
+    ),
+    Step(
+        "gated-examples-on",
+        "clippy of the examples behind features, and of tests that run them, rocm on",
+        "clippy",
+        ("candle-examples",),
+        Judge.LINT,
+        phase=1,
+        features=(FEATURE,),
+        options=("--tests",),
+        gated=True,
         slow=True,
     ),
     Step(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from typing import Any
 
-from codegen.verify.gated import EXAMPLE_FEATURES, NOT_BUILT, UNKNOWN, LeftOut, fitted, left_out
+from codegen.verify.gated import ELSEWHERE, EXAMPLE_FEATURES, NOT_BUILT, UNKNOWN, LeftOut, fitted, left_out
 from codegen.verify.steps import STEPS, Judge, Step
 
 MANIFEST = """
@@ -19,7 +20,7 @@ palette = { version = "1", optional = true }
 required = { version = "1" }
 
 [features]
-depth_anything_v2 = ["dep:palette", "both"]
+tekken = ["dep:palette", "both"]
 both = ["symphonia"]
 onnx = []
 
@@ -32,7 +33,7 @@ required-features = ["symphonia"]
 
 [[example]]
 name = "sees"
-required-features = ["depth_anything_v2", "symphonia"]
+required-features = ["tekken", "both"]
 
 [[example]]
 name = "reads"
@@ -43,31 +44,42 @@ name = "unheard-of"
 required-features = ["palette"]
 """
 STEP = Step(
-    "all-targets-on",
+    "gated-examples-on",
     "title",
     "clippy",
-    ("candle-core", "candle-examples"),
+    ("candle-examples",),
     Judge.LINT,
     1,
     features=("rocm",),
-    options=("--all-targets",),
-    optional_features=("depth_anything_v2", "palette", "required", "symphonia", "tekken"),
+    options=("--tests",),
+    gated=True,
 )
 
 
 def manifests(text: str = MANIFEST) -> dict[str, Any]:
-    return {"candle-core": {"package": {"name": "candle-core"}}, "candle-examples": tomllib.loads(text)}
+    return {"candle-examples": tomllib.loads(text)}
 
 
-def test_features_and_optional_dependencies_of_the_tree_are_turned_on() -> None:
-    """`palette` is no feature, because another one names it with `dep:`; `required` is not optional."""
+def test_features_and_optional_dependencies_of_the_tree_are_turned_on_with_their_examples() -> None:
     step = fitted(STEP, manifests())
-    assert step.features == ("rocm", "depth_anything_v2", "symphonia")
-    assert step.baseline_features == ("depth_anything_v2", "symphonia")
+    assert step.features == ("rocm", "symphonia", "tekken")
+    assert step.baseline_features == ("symphonia", "tekken")
+    assert step.options == ("--tests", "--example", "listens", "--example", "sees")
 
 
-def test_a_step_about_other_crates_gets_none() -> None:
-    assert fitted(STEP, {"candle-core": manifests()["candle-core"]}).features == ("rocm",)
+def test_a_dependency_that_another_feature_names_or_that_is_not_optional_is_no_feature() -> None:
+    named = manifests(MANIFEST.replace('both = ["symphonia"]', 'both = ["dep:symphonia"]'))
+    assert "symphonia" not in fitted(STEP, named).features
+    always = manifests(MANIFEST.replace('version = "1", optional = true', 'version = "1"'))
+    assert "symphonia" not in fitted(STEP, always).features
+
+
+def test_a_tree_without_the_crate_gives_nothing() -> None:
+    assert fitted(STEP, {}) == STEP
+
+
+def test_other_steps_stay_as_they_are() -> None:
+    assert all(fitted(step, manifests()) is step for step in STEPS if not step.gated)
 
 
 def test_what_is_left_out_is_named_with_the_feature_and_why() -> None:
@@ -77,8 +89,14 @@ def test_what_is_left_out_is_named_with_the_feature_and_why() -> None:
     )
 
 
+def test_without_the_features_their_examples_are_left_to_the_other_step() -> None:
+    step = replace(STEP, gated=False, options=("--all-targets",))
+    reasons = {each.target: each.reason for each in left_out(step, manifests())}
+    assert reasons == {"listens": ELSEWHERE, "sees": UNKNOWN, "reads": "needs protoc", "unheard-of": UNKNOWN}
+
+
 def test_a_feature_brings_others_along() -> None:
-    only = manifests(MANIFEST.replace('both = ["symphonia"]', 'both = ["onnx"]\nsymphonia = ["dep:symphonia"]'))
+    only = manifests(MANIFEST.replace('both = ["symphonia"]', 'both = ["onnx"]'))
     assert "reads" not in [each.target for each in left_out(fitted(STEP, only), only)]
 
 

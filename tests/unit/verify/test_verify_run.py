@@ -104,25 +104,26 @@ def test_a_clean_build_passes_without_building_the_unpatched_tree(subject: Subje
     assert cargo.trees == [b"after"]
 
 
-def test_optional_features_are_those_of_the_tree_and_what_is_left_out_is_told(subject: Subject) -> None:
+def test_a_gated_step_builds_the_examples_of_the_tree_and_tells_what_is_left_out(subject: Subject) -> None:
     manifest = """
     [package]
     name = "candle-core"
     [features]
-    sound = []
+    symphonia = []
+    [[example]]
+    name = "guitar"
+    required-features = ["symphonia"]
     [[example]]
     name = "mandolin"
-    required-features = ["sound", "onnx"]
+    required-features = ["symphonia", "onnx"]
     """
     subject = replace(subject, patched={**subject.patched, "core/Cargo.toml": manifest.encode()})
-    step = replace(CHECK, options=("--all-targets",), optional_features=("sight", "sound"))
+    warnings = (diagnostic("warning", 12), diagnostic("warning", 3))
 
-    result, cargo = carry_out(step, subject, answer(0, diagnostic("warning", 12)), answer(0, diagnostic("warning", 3)))
+    result, cargo = carry_out(replace(CHECK, gated=True), subject, *(answer(0, each) for each in warnings))
 
-    assert cargo.asked == [
-        ("check", "-p", "candle-core", "--all-targets", "--features", "rocm,sound"),
-        ("check", "-p", "candle-core", "--all-targets", "--features", "sound"),
-    ]
+    asked = ("check", "-p", "candle-core", "--example", "guitar", "--features")
+    assert cargo.asked == [(*asked, "rocm,symphonia"), (*asked, "symphonia")]
     assert result.verdict is Verdict.PASSED
     assert [str(each) for each in result.left_out] == [
         "candle-core mandolin is left out: it requires onnx (needs protoc)"

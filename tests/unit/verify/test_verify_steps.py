@@ -106,11 +106,10 @@ def test_clippy_wants_a_safety_line_at_each_unsafe_block() -> None:
         assert ("clippy::undocumented_unsafe_blocks" in step.arguments()) == (step.subcommand == "clippy")
 
 
-def test_all_targets_are_the_same_with_the_feature_and_without() -> None:
-    off, on = (step for step in STEPS if "--all-targets" in step.options)
-    assert (off.id, on.id) == ("all-targets-off", "all-targets-on")
-    assert off == replace(on, id=off.id, title=off.title, features=())
-    assert "candle-datasets" in on.optional_features, "which llama2-c and mnist-training require"
+@pytest.mark.parametrize("name", ["all-targets", "gated-examples"])
+def test_all_targets_are_the_same_with_the_feature_and_without(name: str) -> None:
+    on, off = (next(step for step in STEPS if step.id == f"{name}-{end}") for end in ("on", "off"))
+    assert replace(on, id=off.id, title=off.title, features=()) == off
 
 
 def test_the_unpatched_tree_is_never_asked_for_rocm() -> None:
