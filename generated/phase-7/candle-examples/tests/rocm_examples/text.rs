@@ -58,7 +58,7 @@ const HEADS: usize = 4;
 const LENGTH: usize = 24;
 
 /// Writes a model in the format of llama2.c, version 0: seven sizes, and then the weights, all layers of one kind
-/// behind each other.
+/// behind each other. Embeddings are small beside what the layers add, or each token would be followed by itself.
 fn write_llama(folder: &Path) -> PathBuf {
     let sizes = [DIM, HIDDEN, LAYERS, HEADS, HEADS, VOCABULARY, LENGTH];
     let head_size = DIM / HEADS;
@@ -75,7 +75,7 @@ fn write_llama(folder: &Path) -> PathBuf {
     };
     let angles = (0..LENGTH * head_size / 2).map(angle);
     let weights = [
-        spread("embedding", VOCABULARY * DIM, 1.),
+        spread("embedding", VOCABULARY * DIM, 0.1),
         vec![1.; LAYERS * DIM],
         matrix("wq", DIM, DIM),
         matrix("wk", DIM, DIM),
@@ -104,6 +104,7 @@ fn llama2_c_generates() {
         "llama2-c",
         "llama2-c",
         &[
+            "--repeat-penalty=3",
             &format!("--tokenizer={}", write_tokenizer(&data).display()),
             "inference",
             &format!("--config={}", write_llama(&data).display()),
