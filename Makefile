@@ -99,8 +99,9 @@ format: setup ## Format the Python sources.
 regen: setup ## Write again what is generated and committed (goldens, generated/).
 	$(BIN)/pytest -q tests/golden tests/rocm --update-goldens
 
-bench: setup ## Time scan, plan and render of CANDLE, a second run, and --help; memory peak.
+bench: setup ## Time the generator on CANDLE; Candle's own benchmarks, CPU beside emulated device (GROUPS="affine matmul" narrows).
 	$(BIN)/python -m benchmarks.generator $(CANDLE)
+	$(BIN)/python -m benchmarks.candle $(CANDLE) $(GROUPS)
 
 clean: ## Remove the virtual environment and build output.
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis generated/[0-9]*

@@ -183,5 +183,7 @@ def _print(title: str, checks: Sequence[Check], results: Sequence[StepResult]) -
     for result in results:
         if result.verdict is Verdict.SKIPPED:
             click.echo(f"{result.step.id}: {result.detail}")
+        for target in result.left_out:
+            click.echo(f"{result.step.id}: {target}")
         for test in result.waiting:
             click.echo(f"{result.step.id}: {test.name} waits for phase {test.phase} ({test.rule})")

@@ -129,6 +129,10 @@ def _step(result: StepResult) -> dict[str, Any]:
         "seconds": round(result.seconds, 1),
         "log": str(result.log) if result.log else None,
         "findings": [_finding(finding) for finding in result.findings],
+        "left_out": [
+            {"crate": each.crate, "target": each.target, "features": list(each.features), "reason": each.reason}
+            for each in result.left_out
+        ],
         "waiting": [{"test": test.name, "phase": test.phase, "rule": test.rule} for test in result.waiting],
     }
 

@@ -11,13 +11,14 @@ from codegen.verify import python
 from codegen.verify.cargo import CargoRun, cargo_environment, run_cargo
 from codegen.verify.cuda_oracle import ENVIRONMENT as CUDA_ENVIRONMENT
 from codegen.verify.cuda_oracle import stub_overlay
+from codegen.verify.gated import LeftOut, fitted, left_out
 from codegen.verify.provenance import TracedDiagnostic, trace, trace_all
-from codegen.verify.scratch import ScratchTree, member_crates
+from codegen.verify.scratch import ScratchTree, member_manifests
 from codegen.verify.steps import Judge, Step
 from codegen.verify.waiting import WaitingTest, judge_waiting, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
     from pathlib import Path
 
     from codegen.verify.diagnostics import Diagnostic
@@ -53,6 +54,8 @@ class StepResult:
     log: Path | None = None
     waiting: tuple[WaitingTest, ...] = ()
     """Tests that failed because a phase is missing, as the specs say they have to."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Examples that the step did not build, because of features that they require."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ class Attempt:
     run: CargoRun | None
     obstacle: str = ""
     """Why it was not run."""
+    left_out: tuple[LeftOut, ...] = ()
 
 
 Command = tuple[bool, tuple[str, ...]]
@@ -166,8 +170,7 @@ def refuse_failures(results: Iterable[StepResult], logs: Path) -> None:
         raise VerificationFailed(problems, remedy=f"the whole output is in {logs}; change the rule or template named")
 
 
-def _obstacle(step: Step, subject: Subject, bench: Bench) -> str | None:
-    members = member_crates(subject.root)
+def _obstacle(step: Step, subject: Subject, bench: Bench, members: Container[str]) -> str | None:
     absent = [crate for crate in step.crates if crate not in members]
     if absent:
         return f"{', '.join(absent)} is not in this tree"
@@ -186,8 +189,12 @@ def _content(root: Path, overlay: Mapping[str, bytes | None], path: str) -> byte
 
 
 def _attempt(step: Step, subject: Subject, bench: Bench) -> Attempt:
-    obstacle = _obstacle(step, subject, bench)
-    return Attempt(step, None, obstacle) if obstacle is not None else Attempt(step, bench.build(subject, step))
+    manifests = member_manifests(subject.root, subject.patched)
+    obstacle = _obstacle(step, subject, bench, manifests)
+    if obstacle is not None:
+        return Attempt(step, None, obstacle)
+    step = fitted(step, manifests)
+    return Attempt(step, bench.build(subject, step), left_out=left_out(step, manifests))
 
 
 def _baselines(attempts: Iterable[Attempt], subject: Subject, bench: Bench) -> dict[Command, CargoRun]:
@@ -223,7 +230,8 @@ def _result(attempt: Attempt, subject: Subject, bench: Bench, baselines: Mapping
     if run is None:
         return StepResult(step, Verdict.SKIPPED, f"{Verdict.SKIPPED}: {attempt.obstacle}")
     result = _judge(step, subject, bench, run, baselines.get(_baseline(step)))
-    return replace(result, seconds=run.seconds, log=run.log, ran_on=bench.device.label if step.device else None)
+    ran_on = bench.device.label if step.device else None
+    return replace(result, seconds=run.seconds, log=run.log, ran_on=ran_on, left_out=attempt.left_out)
 
 
 def _judge(step: Step, subject: Subject, bench: Bench, run: CargoRun, baseline: CargoRun | None) -> StepResult:

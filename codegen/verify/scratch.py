@@ -9,7 +9,7 @@ import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codegen.errors import InputOutputError
 
@@ -111,28 +111,29 @@ def _is_source(folder: str) -> bool:
 
 def release_of(root: Path) -> str:
     """The version in the root manifest's `[workspace.package]`, or `unknown`."""
-    try:
-        manifest = tomllib.loads((root / "Cargo.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return "unknown"
+    manifest = _manifest(root, "Cargo.toml", {})
     return str(manifest.get("workspace", {}).get("package", {}).get("version", "unknown"))
 
 
-def member_crates(root: Path) -> frozenset[str]:
-    """Names of the workspace's member crates, read from their manifests."""
-    try:
-        manifest = tomllib.loads((root / "Cargo.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return frozenset()
-    names = set()
-    for pattern in manifest.get("workspace", {}).get("members", ()):
+def member_manifests(root: Path, overlay: Mapping[str, bytes | None] | None = None) -> Mapping[str, Mapping[str, Any]]:
+    """The manifests of the workspace's member crates by their names, with `overlay` laid over the tree."""
+    overlay = overlay or {}
+    manifests = {}
+    for pattern in _manifest(root, "Cargo.toml", overlay).get("workspace", {}).get("members", ()):
         for folder in root.glob(pattern):
-            try:
-                member = tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            names.add(member.get("package", {}).get("name", folder.name))
-    return frozenset(names)
+            manifest = _manifest(root, f"{folder.relative_to(root).as_posix()}/Cargo.toml", overlay)
+            if manifest:
+                manifests[str(manifest.get("package", {}).get("name", folder.name))] = manifest
+    return manifests
+
+
+def _manifest(root: Path, path: str, overlay: Mapping[str, bytes | None]) -> dict[str, Any]:
+    """A TOML file as data; empty when it cannot be read."""
+    try:
+        content = overlay[path] if path in overlay else (root / path).read_bytes()
+        return tomllib.loads((content or b"").decode())
+    except (OSError, ValueError):
+        return {}
 
 
 def _owners(record: Path) -> dict[str, str]:

@@ -23,6 +23,7 @@ PROVIDERS = ("rocm-miopen", "rocm-rocrand")
 NO_ROCM_TESTS = ("--skip", "::rocm")
 """Deselects what `test_device!` makes for ROCm; `rocm-tests` runs it."""
 LIBRARIES = ("candle-core", "candle-nn", "candle-transformers")
+EXAMPLES = (*LIBRARIES, "candle-examples")
 
 
 class Target(StrEnum):
@@ -62,6 +63,8 @@ class Step:
     options: tuple[str, ...] = ()
     baseline_features: tuple[str, ...] = ()
     """Features of the same command on the unpatched tree, for the comparison."""
+    gated: bool = False
+    """About the examples behind features: `codegen.verify.gated.fitted` adds those that the release has."""
     cuda_stub: bool = False
     """On a tree whose candle-kernels build script is stubbed, so that no nvcc is needed."""
     device: bool = False
@@ -118,14 +121,47 @@ STEPS: tuple[Step, ...] = (
         options=("--no-deps",),
     ),
     Step(
+        "all-targets-off",
+        "clippy --all-targets of core, nn, transformers, examples, rocm off",
+        "clippy",
+        EXAMPLES,
+        Judge.LINT,
+        phase=1,
+        options=("--all-targets",),
+        slow=True,
+    ),
+    Step(
         "all-targets-on",
         "clippy --all-targets of core, nn, transformers, examples, rocm on",
         "clippy",
-        (*LIBRARIES, "candle-examples"),
+        EXAMPLES,
         Judge.LINT,
         phase=1,
         features=(FEATURE,),
         options=("--all-targets",),
+        slow=True,
+    ),
+    Step(
+        "gated-examples-off",
+        "clippy of the examples behind features, rocm off",
+        "clippy",
+        ("candle-examples",),
+        Judge.LINT,
+        phase=1,
+        options=("--tests",),
+        gated=True,
+        slow=True,
+    ),
+    Step(
+        "gated-examples-on",
+        "clippy of the examples behind features, and of tests that run them, rocm on",
+        "clippy",
+        ("candle-examples",),
+        Judge.LINT,
+        phase=1,
+        features=(FEATURE,),
+        options=("--tests",),
+        gated=True,
         slow=True,
     ),
     Step(

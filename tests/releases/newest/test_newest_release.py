@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
+EXAMPLES = pytest.mark.skipif(
+    "EXAMPLES" not in os.environ, reason="builds all that examples depend on: EXAMPLES=1 asks for it"
+)
 LEAST_PYTHON_TESTS = 78
 """How many of candle-pyo3's, all but four for CUDA and two that let arithmetic overflow; 26 are our own."""
 
@@ -21,6 +24,11 @@ LEAST_PYTHON_TESTS = 78
 def test_every_target_builds(newest: str, work: Path) -> None:
     """clippy of tests, examples and benches with `rocm`."""
     verified(newest, ("all-targets-on",), work)
+
+
+@EXAMPLES
+def test_gated_examples_build_and_all_targets_without_the_feature(newest: str, work: Path) -> None:
+    verified(newest, ("all-targets-off", "gated-examples-off", "gated-examples-on"), work)
 
 
 def test_candle_nns_tests_pass_on_the_device(newest: str, work: Path) -> None:
@@ -41,11 +49,11 @@ def test_whole_models_agree_with_the_cpu(newest: str, work: Path) -> None:
     assert passed_tests(steps["rocm-models-tests"]) >= 30
 
 
-@pytest.mark.skipif("EXAMPLES" not in os.environ, reason="builds all that examples depend on: EXAMPLES=1 asks for it")
+@EXAMPLES
 def test_example_programs_agree_with_the_cpu(newest: str, work: Path) -> None:
-    """custom-ops and mnist-training, as a user runs them."""
+    """custom-ops, mnist-training, llama2-c, mamba and resnet, as a user runs them."""
     steps = verified(newest, ("rocm-examples-tests",), work)
-    assert passed_tests(steps["rocm-examples-tests"]) == 2
+    assert passed_tests(steps["rocm-examples-tests"]) == 7
 
 
 def test_cpu_tests_pass_without_the_feature(newest: str, work: Path) -> None:

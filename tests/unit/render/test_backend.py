@@ -136,7 +136,10 @@ FILES = {
         *(f"tests/{name}.rs" for name in ("rocm_nn", "rocm_sdpa", "rocm_sdpa_plain")),
         "examples/rocm_overhead.rs",
     ],
-    7: ["tests/rocm_examples.rs", "tests/rocm_models.rs"],
+    7: [
+        *(f"tests/rocm_examples/{name}.rs" for name in ("main", "program", "weights", "mnist", "text", "images")),
+        "tests/rocm_models.rs",
+    ],
 }
 DECLARES = {
     "rust/rocm_backend/api.rs.j2": ("amdhip64", "hiprtc", "MIOpen", "rocblas", "rocrand"),

@@ -104,6 +104,32 @@ def test_a_clean_build_passes_without_building_the_unpatched_tree(subject: Subje
     assert cargo.trees == [b"after"]
 
 
+def test_a_gated_step_builds_the_examples_of_the_tree_and_tells_what_is_left_out(subject: Subject) -> None:
+    manifest = """
+    [package]
+    name = "candle-core"
+    [features]
+    symphonia = []
+    [[example]]
+    name = "guitar"
+    required-features = ["symphonia"]
+    [[example]]
+    name = "mandolin"
+    required-features = ["symphonia", "onnx"]
+    """
+    subject = replace(subject, patched={**subject.patched, "core/Cargo.toml": manifest.encode()})
+    warnings = (diagnostic("warning", 12), diagnostic("warning", 3))
+
+    result, cargo = carry_out(replace(CHECK, gated=True), subject, *(answer(0, each) for each in warnings))
+
+    asked = ("check", "-p", "candle-core", "--example", "guitar", "--features")
+    assert cargo.asked == [(*asked, "rocm,symphonia"), (*asked, "symphonia")]
+    assert result.verdict is Verdict.PASSED
+    assert [str(each) for each in result.left_out] == [
+        "candle-core mandolin is left out: it requires onnx (needs protoc)"
+    ]
+
+
 def test_errors_fail_and_are_traced(subject: Subject) -> None:
     result, cargo = carry_out(CHECK, subject, answer(101, diagnostic("error", 12)))
     assert result.verdict is Verdict.FAILED

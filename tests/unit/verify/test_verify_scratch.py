@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codegen.errors import ExitCode, InputOutputError
 from codegen.verify.cargo import cargo_environment, run_cargo
-from codegen.verify.scratch import ScratchTree, member_crates, release_of, tree_files
+from codegen.verify.scratch import ScratchTree, member_manifests, release_of, tree_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,6 +181,14 @@ def test_release_and_members_are_read_from_the_manifests(tmp_path: Path) -> None
     make(root, {"Cargo.toml": MANIFEST.replace('["one"]', '["one", "broken", "glob-*"]')})
     make(root, {"broken/Cargo.toml": "= broken", "glob-a/Cargo.toml": '[package]\nname = "two"\n'})
     assert release_of(root) == "1.2.3"
-    assert member_crates(root) == {"one", "two"}
+    assert set(member_manifests(root)) == {"one", "two"}
+    assert member_manifests(root)["two"] == {"package": {"name": "two"}}
     assert release_of(tmp_path) == "unknown"
-    assert member_crates(tmp_path) == frozenset()
+    assert member_manifests(tmp_path) == {}
+
+
+def test_manifests_are_read_from_the_overlay(tmp_path: Path) -> None:
+    root = workspace(tmp_path / "tree", "")
+    changed = b'[package]\nname = "one"\n\n[features]\nrocm = []\n'
+    assert member_manifests(root, {"one/Cargo.toml": changed})["one"]["features"] == {"rocm": []}
+    assert member_manifests(root, {"one/Cargo.toml": None}) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -103,6 +104,12 @@ def test_command_lines() -> None:
 def test_clippy_wants_a_safety_line_at_each_unsafe_block() -> None:
     for step in STEPS:
         assert ("clippy::undocumented_unsafe_blocks" in step.arguments()) == (step.subcommand == "clippy")
+
+
+@pytest.mark.parametrize("name", ["all-targets", "gated-examples"])
+def test_all_targets_are_the_same_with_the_feature_and_without(name: str) -> None:
+    on, off = (next(step for step in STEPS if step.id == f"{name}-{end}") for end in ("on", "off"))
+    assert replace(on, id=off.id, title=off.title, features=()) == off
 
 
 def test_the_unpatched_tree_is_never_asked_for_rocm() -> None:

@@ -209,6 +209,16 @@ struct Trained {
     changes: Vec<(String, Tensor)>,
 }
 
+/// How many images a step sees: of Candle 0.9.1 and 0.9.2-alpha.1 one. With a view for a kernel, as in training, their
+/// CPU convolves with what lies below the view; of one image the view is contiguous.
+fn images_in_a_step() -> Result<usize> {
+    let view = weight("view", &[2, 3, 2, 2])?.transpose(0, 1)?;
+    let image = weight("image", &[1, 2, 4, 4])?;
+    let right = image.conv2d(&view.contiguous()?, 0, 1, 1, 1)?;
+    let off = difference(&image.conv2d(&view, 0, 1, 1, 1)?, &right)?;
+    Ok(if off < 1e-3 { 10 } else { 1 })
+}
+
 fn train(device: &Device) -> Result<Trained> {
     let variables = VarMap::new();
     let net = ConvNet::new(VarBuilder::from_varmap(&variables, DType::F32, device))?;
@@ -220,6 +230,8 @@ fn train(device: &Device) -> Result<Trained> {
     let bright = labels.to_dtype(DType::F32)?.reshape((10, 1, 1, 1))?;
     let noise = weight("images", &[10, 1, 12, 12])?.to_device(device)?;
     let images = noise.broadcast_add(&bright.affine(0.5, -1.)?)?;
+    let count = images_in_a_step()?;
+    let (images, labels) = (images.narrow(0, 0, count)?, labels.narrow(0, 0, count)?);
 
     let mut optimizer = SGD::new(variables.all_vars(), 0.05)?;
     let mut losses = Vec::new();

@@ -1,0 +1,130 @@
+"""Examples that stand behind `required-features`: which of them the gated steps build, and why others are left out.
+
+The features are the same for every release, and asked of the manifests at hand: which of them a release has, and which
+of its examples they reach. `cargo metadata` would say as much, but for its need of a tree that cargo may write into.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from codegen.verify.steps import Step
+
+    Manifests = Mapping[str, Mapping[str, Any]]
+    """By the name of the crate."""
+
+EXAMPLE_FEATURES = ("candle-datasets", "pdf2image", "rubato", "symphonia", "tekken")
+"""Features of candle-examples that build everywhere. What they need takes cargo more than a minute."""
+
+_CUDA = "needs CUDA's toolkit"
+_MACOS = "needs macOS"
+_ALSA = "needs ALSA's headers, for sound that is played or recorded"
+NOT_BUILT = {
+    "accelerate": _MACOS,
+    "buildtime-download": "downloads a model when it is built",
+    "cuda": _CUDA,
+    "cudnn": _CUDA,
+    "cutile": _CUDA,
+    "depth_anything_v2": "0.11.1's example does not fit the enterpolation that it asks for",
+    "encodec": _ALSA,
+    "flash-attn": _CUDA,
+    "metal": _MACOS,
+    "microphone": _ALSA,
+    "mimi": _ALSA,
+    "mkl": "needs Intel's MKL",
+    "nccl": _CUDA,
+    "onnx": "needs protoc",
+    "pyo3": "needs a Python to link, and 0.11.1's example does not fit the pyo3 that it asks for",
+    "rocm": "rocm is off",
+    "snac": _ALSA,
+}
+"""Features that stay off, each with the reason that is given for an example that needs it."""
+ELSEWHERE = "gated-examples-on and gated-examples-off build it"
+UNKNOWN = "nobody has said yet whether that feature builds (codegen/verify/gated.py)"
+
+_KINDS = ("bin", "example", "test", "bench")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An example, or another target, that a step about all of them does not build."""
+
+    crate: str
+    target: str
+    features: tuple[str, ...]
+    """Those that it requires and does not get."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.crate} {self.target} is left out: it requires {', '.join(self.features)} ({self.reason})"
+
+
+def fitted(step: Step, manifests: Manifests) -> Step:
+    """A gated step with the features that this tree has, and the examples that require them; another one as it is."""
+    if not step.gated:
+        return step
+    declared = {name for crate in step.crates for name in _declared(manifests.get(crate, {}))}
+    present = tuple(name for name in EXAMPLE_FEATURES if name in declared)
+    examples = tuple(word for crate in step.crates for word in _reached(manifests.get(crate, {}), present))
+    return replace(
+        step,
+        features=(*step.features, *present),
+        baseline_features=(*step.baseline_features, *present),
+        options=(*step.options, *examples),
+    )
+
+
+def left_out(step: Step, manifests: Manifests) -> tuple[LeftOut, ...]:
+    """What a fitted step about all targets does not build of its crates; nothing for another step."""
+    if not step.gated and "--all-targets" not in step.options:
+        return ()
+    return tuple(each for crate in step.crates for each in _left_out_of(crate, manifests.get(crate, {}), step.features))
+
+
+def _reached(manifest: Mapping[str, Any], features: tuple[str, ...]) -> Iterator[str]:
+    """cargo's options for the examples that require some of these features and no others."""
+    enabled = _enabled(manifest, features)
+    for target in manifest.get("example", ()):
+        required = set(target.get("required-features", ()))
+        if required and required <= enabled:
+            yield from ("--example", str(target["name"]))
+
+
+def _left_out_of(crate: str, manifest: Mapping[str, Any], features: tuple[str, ...]) -> Iterator[LeftOut]:
+    enabled = _enabled(manifest, features)
+    for target in (each for kind in _KINDS for each in manifest.get(kind, ())):
+        missing = tuple(name for name in target.get("required-features", ()) if name not in enabled)
+        if missing:
+            yield LeftOut(crate, str(target.get("name")), missing, _reason(missing))
+
+
+def _reason(missing: tuple[str, ...]) -> str:
+    known = next((NOT_BUILT[name] for name in missing if name in NOT_BUILT), None)
+    return known or (ELSEWHERE if set(missing) <= set(EXAMPLE_FEATURES) else UNKNOWN)
+
+
+def _declared(manifest: Mapping[str, Any]) -> frozenset[str]:
+    """The crate's features; an optional dependency is one, unless some feature calls it `dep:NAME`."""
+    features = manifest.get("features", {})
+    named = {entry.removeprefix("dep:") for entries in features.values() for entry in entries if entry[:4] == "dep:"}
+    optional = (
+        name
+        for name, entry in manifest.get("dependencies", {}).items()
+        if isinstance(entry, dict) and entry.get("optional") and name not in named
+    )
+    return frozenset((*features, *optional))
+
+
+def _enabled(manifest: Mapping[str, Any], features: tuple[str, ...]) -> frozenset[str]:
+    """These features, and the crate's own ones that they bring along."""
+    entries, enabled = manifest.get("features", {}), set(features)
+    waiting = list(features)
+    while waiting:
+        new = set(entries.get(waiting.pop(), ())) - enabled
+        enabled |= new
+        waiting += new
+    return frozenset(enabled)
