@@ -20,7 +20,8 @@ palette = { version = "1", optional = true }
 required = { version = "1" }
 
 [features]
-tekken = ["dep:palette", "both"]
+tekken = ["dep:palette", "chorus"]
+chorus = []
 both = ["symphonia"]
 onnx = []
 
@@ -33,7 +34,7 @@ required-features = ["symphonia"]
 
 [[example]]
 name = "sees"
-required-features = ["tekken", "both"]
+required-features = ["tekken", "chorus"]
 
 [[example]]
 name = "reads"
@@ -67,6 +68,15 @@ def test_features_and_optional_dependencies_of_the_tree_are_turned_on_with_their
     assert step.options == ("--tests", "--example", "listens", "--example", "sees")
 
 
+def test_a_feature_that_no_example_needs_stays_off() -> None:
+    idle = manifests(MANIFEST.replace("onnx = []", "onnx = []\nrubato = []"))
+    assert fitted(STEP, idle) == fitted(STEP, manifests())
+    used = manifests(
+        MANIFEST.replace("onnx = []", "onnx = []\nrubato = []").replace('["symphonia"]\n\n', '["rubato"]\n\n')
+    )
+    assert "rubato" in fitted(STEP, used).features
+
+
 def test_a_dependency_that_another_feature_names_or_that_is_not_optional_is_no_feature() -> None:
     named = manifests(MANIFEST.replace('both = ["symphonia"]', 'both = ["dep:symphonia"]'))
     assert "symphonia" not in fitted(STEP, named).features
@@ -96,7 +106,7 @@ def test_without_the_features_their_examples_are_left_to_the_other_step() -> Non
 
 
 def test_a_feature_brings_others_along() -> None:
-    only = manifests(MANIFEST.replace('both = ["symphonia"]', 'both = ["onnx"]'))
+    only = manifests(MANIFEST.replace("chorus = []", 'chorus = ["onnx"]'))
     assert "reads" not in [each.target for each in left_out(fitted(STEP, only), only)]
 
 
