@@ -12,7 +12,7 @@ from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
 from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
-from codegen.verify.gated import ELSEWHERE, UNKNOWN, fitted, left_out
+from codegen.verify.gated import BROKEN, ELSEWHERE, UNKNOWN, fitted, left_out
 from codegen.verify.scratch import member_manifests
 from codegen.verify.steps import STEPS
 from releases.command_line import LEAST_TESTS, candle_rocm, passed_tests, verified
@@ -56,6 +56,8 @@ def test_no_example_with_a_generated_line_is_left_out(release: str) -> None:
     assert [str(each) for each in missed if each.reason == UNKNOWN] == []
     assert {"mnist-training", "whisper", "colpali"} <= set(gated.options)
     for each in missed:
+        if each.target in BROKEN:
+            continue
         sources = f"{each.crate}/examples/{each.target}"
         assert [path for path in changed if path.startswith((f"{sources}/", f"{sources}.rs"))] == []
 

@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import replace
 from typing import Any
 
-from codegen.verify.gated import ELSEWHERE, EXAMPLE_FEATURES, NOT_BUILT, UNKNOWN, LeftOut, fitted, left_out
+from codegen.verify.gated import BROKEN, ELSEWHERE, EXAMPLE_FEATURES, NOT_BUILT, UNKNOWN, LeftOut, fitted, left_out
 from codegen.verify.steps import STEPS, Judge, Step
 
 MANIFEST = """
@@ -75,6 +75,18 @@ def test_a_feature_that_no_example_needs_stays_off() -> None:
         MANIFEST.replace("onnx = []", "onnx = []\nrubato = []").replace('["symphonia"]\n\n', '["rubato"]\n\n')
     )
     assert "rubato" in fitted(STEP, used).features
+
+
+def test_an_example_that_does_not_compile_is_left_out_where_it_does_not() -> None:
+    broken = manifests(MANIFEST.replace('"listens"', '"voxtral"'))
+    step = fitted(STEP, broken)
+    assert "voxtral" not in step.options
+    assert "symphonia" not in step.features
+    assert LeftOut("candle-examples", "voxtral", ("tekken",), BROKEN["voxtral"][1]) in left_out(step, broken)
+    mended = manifests(
+        MANIFEST.replace('"listens"', '"voxtral"').replace('["symphonia"]\n\n[[', '["symphonia", "tekken"]\n\n[[')
+    )
+    assert "voxtral" in fitted(STEP, mended).options
 
 
 def test_a_dependency_that_another_feature_names_or_that_is_not_optional_is_no_feature() -> None:
