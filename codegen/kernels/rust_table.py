@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from codegen.kernels.architectures import ARCHITECTURES
 from codegen.kernels.dtypes import DTYPES, GROUPS, WIDEST, WIDTHS, DType, expand
 from codegen.kernels.layout import MAX_RANK
+from codegen.kernels.tuning import longest_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -91,8 +92,7 @@ class KernelTable:
     def of(cls, families: Iterable[LoadedFamily], headers: Iterable[str]) -> KernelTable:
         """The table of the families in their order."""
         specs = tuple(loaded.family for loaded in families)
-        prefixes = {prefix for family in specs for prefix in family.tuned}
-        tunings = tuple(sorted(prefixes, key=lambda prefix: (-len(prefix), prefix)))
+        tunings = longest_first({prefix for family in specs for prefix in family.tuned})
         rows = tuple(_family(number, family, tunings) for number, family in enumerate(specs))
         return cls(rows, tuple(headers), tunings)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from codegen.kernels.architectures import ARCHITECTURES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from codegen.kernels.model import Family
 
 NVIDIA = "sm"
@@ -29,6 +31,11 @@ def macro(name: str) -> str:
     return f"CANDLE_{name.upper()}"
 
 
+def longest_first(prefixes: Iterable[str]) -> tuple[str, ...]:
+    """Beginnings of architectures' names, each before those that it begins with: the first that fits is the one."""
+    return tuple(sorted(prefixes, key=lambda prefix: (-len(prefix), prefix)))
+
+
 def tunings(family: Family) -> tuple[Tuning, ...]:
     """The choices of a family in the order in which the preprocessor tries them; none if there is nothing to choose.
 
@@ -37,8 +44,7 @@ def tunings(family: Family) -> tuple[Tuning, ...]:
     if not family.tuned:
         return ()
     names = family.tuned_numbers()
-    prefixes = sorted(family.tuned, key=lambda prefix: (-len(prefix), prefix))
-    chosen = [(_condition(prefix), family.numbers(prefix)) for prefix in prefixes]
+    chosen = [(_condition(prefix), family.numbers(prefix)) for prefix in longest_first(family.tuned)]
     usual = ("", family.launch)
     return tuple(Tuning(when, tuple((macro(n), numbers[n]) for n in names)) for when, numbers in (*chosen, usual))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     """By the name of the crate."""
 
 EXAMPLE_FEATURES = ("candle-datasets", "pdf2image", "rubato", "symphonia", "tekken")
-"""Features of candle-examples that build everywhere. What they need takes cargo more than a minute."""
+"""Features of candle-examples, on where examples need them. What they bring takes cargo more than a minute."""
 
 _CUDA = "needs CUDA's toolkit"
 _MACOS = "needs macOS"
@@ -46,7 +46,7 @@ NOT_BUILT = {
 BROKEN = {
     "voxtral": (
         "tekken",
-        "up to 0.10.2 it does not compile: it uses tekken and an older rubato, and requires neither",
+        "up to 0.10.2 it does not compile: it does not say so, and uses an older rubato than it asks for",
     ),
 }
 """Examples of Candle that do not compile, patched or not, where they do not require a feature; and why."""
