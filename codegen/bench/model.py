@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
     from codegen.device.tensor import Tensor
 
-LIMITS = ("copy", "read", "write", "rival")
-"""What a row's goal is a share of: the fastest copy, read or write of as many bytes, or PyTorch's speed."""
+LIMITS = ("copy", "read", "write", "rival", "time")
+"""What a row's goal is a share of: the fastest copy, read or write of as many bytes, or PyTorch's speed; `time` for
+small tensors, whose goal is the device's microseconds for each of many such operations in a graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Row:
     moved: int
     """Bytes that have to move at least once."""
     goal: float
-    """Share of the limit, 0.9 for 90 %."""
+    """Share of the limit, 0.9 for 90 %; microseconds where the limit is `time`."""
     limit: str = "copy"
     tolerance: float = 0.0
     """Largest relative error in the 2-norm; results of whole numbers are equal."""
@@ -50,6 +51,11 @@ class Row:
     def name(self) -> str:
         """`add 2^27 f32`."""
         return f"{self.op} {self.size} {self.dtype}"
+
+    @property
+    def goal_text(self) -> str:
+        """`90%`, `1.3 us`, `>= PyTorch`."""
+        return {"rival": ">= PyTorch", "time": f"{self.goal} us"}.get(self.limit, f"{self.goal:.0%}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class Measured:
 
     row: Row
     microseconds: float
-    """Median of all launches."""
+    """Median of all launches; of all graphs, by their number of operations, where the limit is a time."""
     rival_microseconds: float | None
     """PyTorch's, in the same run; None where it has no such operation, or is not installed."""
     limit: float | None
@@ -82,7 +88,7 @@ class Measured:
 
     @property
     def share(self) -> float | None:
-        """Of the limit; of PyTorch's speed where that is the limit."""
+        """Of the limit; of PyTorch's speed where that is the limit; None where that is a time."""
         if self.row.limit == "rival":
             return self.ratio
         return self.gigabytes_per_second / self.limit if self.limit else None
@@ -100,6 +106,8 @@ class Measured:
     @property
     def meets_goal(self) -> bool | None:
         """Whether the goal is reached; None where there is no limit to hold it against."""
+        if self.row.limit == "time":
+            return self.microseconds <= self.row.goal
         return None if self.share is None else self.share >= self.row.goal
 
     def document(self) -> Mapping[str, object]:

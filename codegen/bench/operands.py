@@ -14,6 +14,8 @@ from codegen.kernels.dtypes import dtype
 from codegen.kernels.layout import View
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from codegen.bench.model import Operand
     from codegen.device.hip import Device
 
@@ -52,6 +54,17 @@ def plain_input(device: Device, operand: Operand) -> Tensor:
 
 def _below(operand: Operand) -> int:
     return 2 if operand.fill == "even" else int(operand.fill.removeprefix("below:"))
+
+
+def torch_graph(torch: Any, works: Sequence[Callable[[], None]], number: int) -> Callable[[], None]:
+    """Enqueues `number` pieces of PyTorch's work, taken from `works` in turn, as one graph."""
+    works[0]()  # PyTorch prepares some operations when they are first used, which a graph cannot hold
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for each in range(number):
+            works[each % len(works)]()
+    replay: Callable[[], None] = graph.replay
+    return replay
 
 
 def as_ours(device: Device, held: Any, kind: str) -> Tensor:

@@ -18,7 +18,6 @@ SCHEMA_VERSION = 1
 LABELS = {
     "amd": "ROCm on an AMD GPU",
     "nvidia": "HIP on NVIDIA",
-    "emulator": "the emulated device (no measure of speed)",
 }
 """What figures obtained on a target may be called."""
 HEADINGS = ("row", "us", "GB/s", "of limit", "goal", "x PyTorch", "error", "")
@@ -54,10 +53,10 @@ class Run:
         return [
             (
                 own.row.name,
-                f"{own.microseconds:.1f}",
+                f"{own.microseconds:.2f}" if own.row.limit == "time" else f"{own.microseconds:.1f}",
                 f"{own.gigabytes_per_second:.0f}",
                 "" if own.share is None or own.row.limit == "rival" else f"{own.share:.0%}",
-                ">= PyTorch" if own.row.limit == "rival" else f"{own.row.goal:.0%}",
+                own.row.goal_text,
                 "" if own.ratio is None else f"{own.ratio:.2f}",
                 "" if own.error is None else f"{own.error:.1e}",
                 verdict(own),

@@ -7,9 +7,10 @@ import statistics
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from codegen.bench.clock import Clock, Recorder, TimedDevice
+from codegen.bench.clock import NODES, Clock, Recorder, TimedDevice
 from codegen.bench.model import Limits, Measured
-from codegen.bench.operands import as_ours, as_torchs, plain_input, torch_input, torch_or_none
+from codegen.bench.operands import as_ours, as_torchs, plain_input, torch_graph, torch_input, torch_or_none
+from codegen.errors import ToolchainMissing
 from codegen.kernels.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ class Bench:
     """One device, and what its limits are."""
 
     def __init__(self) -> None:
+        """Raises ToolchainMissing without a GPU: times of the emulated device say nothing."""
         self.device = TimedDevice()
+        if self.device.target == "emulator":
+            raise ToolchainMissing(
+                "no GPU answers, and the emulated device is no measure of speed",
+                remedy="name libamdhip64.so's folder in CANDLE_ROCM_HIP if ROCm lies elsewhere; see candle-rocm doctor",
+            )
         self.torch = torch_or_none()
         self._kernels = Recorder(self.device)
         self._clock = Clock(self.device)
@@ -42,7 +49,10 @@ class Bench:
             error = self._error(row, held[0], tensors[0]) if held and row.theirs else None
             ours = [self._kernels.recorded(partial(row.ours, self._kernels, own)) for own in tensors]
             theirs = self._theirs(row, held)
-            times, rival = self._times(ours, theirs)
+            if row.limit == "time":
+                times, rival = self._times_in_graphs(ours, theirs)
+            else:
+                times, rival = self._times(ours, theirs)
         if self.torch:
             del held, theirs
             self.torch.cuda.empty_cache()
@@ -99,8 +109,16 @@ class Bench:
                     side += times if number else []
         return statistics.median(own), statistics.median(rival) if rival else None
 
+    def _times_in_graphs(
+        self, ours: list[Callable[[], None]], theirs: list[Callable[[], None]]
+    ) -> tuple[float, float | None]:
+        """Medians of both sides, for each of NODES operations of a graph."""
+        graphs = [torch_graph(self.torch, theirs, NODES)] if theirs else []
+        own, rival = self._times([self._clock.graph(ours)], graphs)
+        return own / NODES, rival / NODES if rival else None
+
     def _limit(self, row: Row) -> float | None:
-        if row.limit == "rival":
+        if row.limit in ("rival", "time"):
             return None
         # A copy moves its tensor twice; limits go with the size of one tensor.
         size = row.moved // (2 if row.limit == "copy" else 1)

@@ -61,6 +61,8 @@ class Device:
     def __init__(self, index: int = 0, libraries: Libraries | None = None) -> None:
         self.libraries = libraries or find_libraries()
         self.index = index
+        self.stream = c_void_p(0)
+        """Where launches are enqueued: the default stream unless changed."""
         self._call("hipSetDevice", c_int(index))
         properties = (ctypes.c_char * 4096)()
         self._call("hipGetDevicePropertiesR0600", properties, c_int(index))
@@ -167,7 +169,7 @@ class Module:
         device.call("hipModuleLoadData", byref(self._module), c_char_p(code))
 
     def launch(self, launch: Launch) -> None:
-        """Enqueues a kernel on the default stream. Raises HipError for an unknown symbol or a refused launch."""
+        """Enqueues a kernel on the device's stream. Raises HipError for an unknown symbol or a refused launch."""
         self.prepared(launch)()
 
     def prepared(self, launch: Launch) -> PreparedLaunch:
@@ -192,11 +194,12 @@ class PreparedLaunch:
         self._values = [ctypes.create_string_buffer(argument, len(argument)) for argument in launch.arguments]
         pointers = (c_void_p * len(self._values))(*(ctypes.addressof(value) for value in self._values))
         sizes = [c_uint(n) for n in (*launch.grid, *launch.block, launch.lds)]
-        self._arguments = (function, *sizes, c_void_p(0), pointers, c_void_p(0))
+        self._before = (function, *sizes)
+        self._after = (pointers, c_void_p(0))
 
     def __call__(self) -> None:
-        """Enqueues it on the default stream. Raises HipError for a refused launch."""
-        self._device.call("hipModuleLaunchKernel", *self._arguments)
+        """Enqueues it on the device's stream. Raises HipError for a refused launch."""
+        self._device.call("hipModuleLaunchKernel", *self._before, self._device.stream, *self._after)
 
 
 def compile_source(

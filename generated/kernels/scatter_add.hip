@@ -10,14 +10,15 @@
 namespace candle {
 
 // A thread for each source element; every addition is rounded. Neighbouring lanes read neighbouring indices and source
-// elements; the additions happen in the cache. Views: y at index 0, indices.
+// elements. The additions happen in the cache: views go through the tensor in strips of columns, one after another, so
+// that a strip's targets stay there. Views: y at index 0, x, indices.
 template <class T>
 CANDLE_DEVICE void add_atomically(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, i64 stride,
-                                  const Layout<2> &layout) {
+                                  const Layout<3> &layout) {
   for (u64 e = thread_in_grid(); e < layout.count; e += threads_of_grid()) {
-    const Offsets<2> offsets = offsets_at(layout, u32(e));
-    const i64 index = read_index(ids, offsets.of[1]);
-    if (index != NO_INDEX) atomic_add(y + offsets.of[0] + index * stride, x[e]);
+    const Offsets<3> offsets = offsets_at(layout, u32(e));
+    const i64 index = read_index(ids, offsets.of[2]);
+    if (index != NO_INDEX) atomic_add(y + offsets.of[0] + index * stride, x[offsets.of[1]]);
   }
 }
 
@@ -103,34 +104,34 @@ CANDLE_DEVICE void add_in_lds(T *__restrict__ y, const T *__restrict__ x, const 
   }
 }
 
-CANDLE_KERNEL(256) scatter_add_u8(u8 *y, const u8 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_u8(u8 *y, const u8 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_u32(u32 *y, const u32 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_u32(u32 *y, const u32 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_i16(i16 *y, const i16 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_i16(i16 *y, const i16 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_i32(i32 *y, const i32 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_i32(i32 *y, const i32 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_i64(i64 *y, const i64 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_i64(i64 *y, const i64 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_bf16(bf16 *y, const bf16 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_bf16(bf16 *y, const bf16 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_f16(f16 *y, const f16 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_f16(f16 *y, const f16 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_f32(f32 *y, const f32 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_f32(f32 *y, const f32 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_f64(f64 *y, const f64 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_f64(f64 *y, const f64 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
-CANDLE_KERNEL(256) scatter_add_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Ids ids, i64 stride, Layout<2> layout) {
+CANDLE_KERNEL(256) scatter_add_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Ids ids, i64 stride, Layout<3> layout) {
   add_atomically(y, x, ids, stride, layout);
 }
 CANDLE_KERNEL(256)

@@ -913,6 +913,7 @@ pub(crate) mod scatter_add {
     pub(crate) const ROWS: usize = 32;
     pub(crate) const WALK: usize = 131072;
     pub(crate) const LDS: usize = 32768;
+    pub(crate) const CACHED: usize = 4194304;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 17,

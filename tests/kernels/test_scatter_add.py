@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from codegen.device.ops.ids import Indices, Space, column_launches
-from codegen.device.ops.scatter_add import FAMILY, atomic_launches, lds_launch, scatter_add, width_in_lds
+from codegen.device.ops.scatter_add import (
+    FAMILY,
+    MIN_STRIP,
+    atomic_launches,
+    columns_of_strip,
+    lds_launch,
+    scatter_add,
+    width_in_lds,
+)
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import DTYPES, GROUPS, dtype
 from kernels.cases import random_values
@@ -47,7 +55,7 @@ def scatter_add_as(kernels: Kernels, form: str, y: Tensor, x: Tensor, ids: Indic
     elif form == "columns":
         kernels.launch(FAMILY, column_launches(f"{symbol}_columns", block, y, x, ids, space))
     else:
-        kernels.launch(FAMILY, atomic_launches(symbol, block, y, x, ids, space))
+        kernels.launch(FAMILY, atomic_launches(symbol, numbers, y, x, ids, space))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -89,6 +97,28 @@ def test_the_form_chosen_by_size(kernels: Kernels, shape: tuple[int, ...], dim: 
     target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
     scatter_add(kernels, target, places, source, dim)
     assert_ulps(target, summed(y, ids, x, dim), 0)
+
+
+@pytest.mark.parametrize("columns", [100, 64, 20])
+def test_strips_of_columns(kernels: Kernels, columns: int) -> None:
+    element = dtype("f32")
+    y, x = small_integers(element, (3, 40, columns), 1), small_integers(element, (3, 7, columns), 2)
+    ids = random_ids("u32", 40, x.shape, 3)
+    space, target = Space.of(x.shape, 1), in_words(kernels, y)
+    indices = Indices(Tensor.from_numpy(kernels.device, ids), space.contiguous, 40, None)
+    numbers = kernels.numbers(FAMILY) | {"cached": 40 * 32 * element.size}
+    launches = list(
+        atomic_launches("scatter_add_f32", numbers, target, Tensor.from_numpy(kernels.device, x), indices, space)
+    )
+    kernels.launch(FAMILY, launches)
+    assert_ulps(target, summed(y, ids, x, 1), 0)
+    assert len(launches) == 1 + (columns > 32 and columns % 32 > 0)
+
+
+def test_a_strip_is_as_wide_as_the_cache_allows() -> None:
+    numbers, element = {"cached": 1 << 20}, dtype("f32")
+    for right, size, width in ((100, 2621, 100), (100, 2622, 64), (4096, 1000, 256), (4096, 1 << 30, MIN_STRIP)):
+        assert columns_of_strip(numbers, Space(1, 9, right), size, element) == width
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -13,10 +13,10 @@ from codegen.device.hip import Launch
 from codegen.device.kernels import MAX_GRID, grid_for, i64, pointer
 from codegen.device.ops.ids import Indices, Space, column_launches, require_contiguous, targets
 from codegen.kernels.dtypes import dtype
-from codegen.kernels.layout import launches, merged
+from codegen.kernels.layout import View, launches, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from codegen.device.kernels import Kernels
     from codegen.device.tensor import Tensor
@@ -26,6 +26,9 @@ FAMILY = "scatter_add"
 
 MAX_WIDTH = 32
 """Columns that a block of the LDS form takes at most; more would not make its accesses any wider."""
+
+MIN_STRIP = 32
+"""Columns of a strip at least, so that accesses to x and to targets that lie side by side fill cache lines."""
 
 MAX_STEPS = 1 << 23
 """Elements of a column in the LDS form: as many rounds as that, and a round's bids still have 32 bits."""
@@ -52,7 +55,7 @@ def add_at_indices(kernels: Kernels, y: Tensor, x: Tensor, ids: Indices, space: 
     elif width is not None:
         kernels.launch(FAMILY, [lds_launch(f"{symbol}_lds", numbers["block"], y, x, ids, space, width)])
     else:
-        kernels.launch(FAMILY, atomic_launches(symbol, numbers["block"], y, x, ids, space))
+        kernels.launch(FAMILY, atomic_launches(symbol, numbers, y, x, ids, space))
 
 
 def width_in_lds(numbers: dict[str, int], space: Space, size: int, element: DType) -> int | None:
@@ -74,22 +77,50 @@ def bytes_of_cell(element: DType) -> int:
     return 4 + dtype(element.wide).size
 
 
-def atomic_launches(symbol: str, block: int, y: Tensor, x: Tensor, ids: Indices, space: Space) -> Iterator[Launch]:
+def columns_of_strip(numbers: dict[str, int], space: Space, size: int, element: DType) -> int:
+    """Columns whose targets stay in the cache while all of x that is added to them goes by; all where those do."""
+    fitting = numbers["cached"] // (max(size, 1) * element.size)
+    if space.right <= fitting:
+        return space.right
+    return max(1 << fitting.bit_length() >> 1, MIN_STRIP)
+
+
+def strips(views: Sequence[View], width: int) -> Iterator[list[View]]:
+    """Views over a space cut into strips of `width` columns that follow each other; what is left over comes last."""
+    right = views[0].shape[2]
+    whole = right // width
+    for first, number, columns in ((0, whole, width), (whole * width, 1, right % width)):
+        if number * columns:
+            yield [strip(view, first, number, columns) for view in views]
+
+
+def strip(view: View, first: int, number: int, columns: int) -> View:
+    """A view over a space from its column `first` on, as (left, number, n, columns)."""
+    (left, n, _), (by_left, by_n, by_right) = view.shape, view.strides
+    strides = (by_left, by_right * columns, by_n, by_right)
+    return View((left, number, n, columns), strides, view.offset + first * by_right)
+
+
+def atomic_launches(
+    symbol: str, numbers: dict[str, int], y: Tensor, x: Tensor, ids: Indices, space: Space
+) -> Iterator[Launch]:
     """Launches with a thread for each element of x."""
-    for first, layout in launches(merged([targets(space, ids.size, space.right), ids.view])):
-        to, indices = layout.offsets
-        yield Launch(
-            symbol,
-            grid_for(layout.count, block),
-            (block, 1, 1),
-            (
-                pointer(y.address + to * y.dtype.size),
-                pointer(x.address + first * x.dtype.size),
-                ids.argument(indices),
-                i64(space.right),
-                layout.pack(),
-            ),
-        )
+    block, width = numbers["block"], columns_of_strip(numbers, space, ids.size, x.dtype)
+    for views in strips((targets(space, ids.size, space.right), space.contiguous, ids.view), width):
+        for _, layout in launches(merged(views)):
+            to, source, indices = layout.offsets
+            yield Launch(
+                symbol,
+                grid_for(layout.count, block),
+                (block, 1, 1),
+                (
+                    pointer(y.address + to * y.dtype.size),
+                    pointer(x.address + source * x.dtype.size),
+                    ids.argument(indices),
+                    i64(space.right),
+                    layout.pack(),
+                ),
+            )
 
 
 def lds_launch(symbol: str, block: int, y: Tensor, x: Tensor, ids: Indices, space: Space, width: int) -> Launch:

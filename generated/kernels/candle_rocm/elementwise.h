@@ -104,9 +104,19 @@ CANDLE_DEVICE void map_pack(F f, const Layout<OPERANDS> &layout, Out *__restrict
                             const In *__restrict__... x) {
   const u64 index = thread_in_grid() * LANES;
   if (index >= layout.count) return;
-  const Place<OPERANDS> at = place_at<LANES>(layout, u32(index));
-  const auto result = apply_to_packs<LANES, F, Out, In...>(f, load_operand<LANES, K>(layout, at, x)...);
-  store_result(y + at.index, result, at.last);
+  // Where one view is flat, almost every thread needs no more than its index; for several, asking costs more than it
+  // saves.
+  const bool whole = OPERANDS == 1 && all_flat(layout) && index + LANES <= layout.count &&
+                     (is_aligned<LANES>(y) && ... && is_aligned<LANES>(x));
+  const Place<OPERANDS> at =
+      whole ? Place<OPERANDS>{u32(index), LANES - 1, LANES, {}, {}} : place_at<LANES>(layout, u32(index));
+  const auto result = apply_to_packs<LANES, F, Out, In...>(
+      f, (whole ? load_pack<LANES>(x + index) : load_operand<LANES, K>(layout, at, x))...);
+  if (whole) {
+    store_pack<LANES>(y + index, result);
+  } else {
+    store_result(y + at.index, result, at.last);
+  }
 }
 
 // y[i] = f(x[i]...). The grid has a thread for each pack, or for each element where rows are shorter than a pack.

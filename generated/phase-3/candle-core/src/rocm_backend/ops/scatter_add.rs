@@ -5,12 +5,15 @@ use super::ids::{targets, Space, Update, ADDING};
 use super::operand::Operand;
 use crate::rocm_backend::kernels::table::scatter_add as table;
 use crate::rocm_backend::kernels::{Argument, Element, Kernel};
-use crate::rocm_backend::views::MAX_LAUNCH;
+use crate::rocm_backend::views::{Merged, View, MAX_LAUNCH};
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result};
 
 /// Columns that a block of the LDS form takes at most; more would not make its accesses any wider.
 const MAX_WIDTH: usize = 32;
+
+/// Columns of a strip at least, so that accesses to x and to targets that lie side by side fill cache lines.
+const MIN_STRIP: usize = 32;
 
 /// Elements of a column in the LDS form: as many rounds as that, and a round's bids still have 32 bits.
 const MAX_STEPS: usize = 1 << 23;
@@ -107,15 +110,51 @@ fn add_in_lds(update: &Update<'_>, kernel: Kernel, element: Element, width: usiz
     Ok(())
 }
 
-/// Launches a thread for each element of x.
+/// Columns whose targets stay in the cache while all of x that is added to them goes by; all where those do.
+fn columns_of_strip(space: Space, size: usize, element_size: usize) -> usize {
+    let fitting = table::CACHED / (size.max(1) * element_size);
+    if space.right <= fitting {
+        return space.right;
+    }
+    fitting
+        .checked_ilog2()
+        .map_or(MIN_STRIP, |log2| MIN_STRIP.max(1 << log2))
+}
+
+/// Launches a thread for each element of x, strip after strip of columns; what is left over comes last.
 fn add_atomically(update: &Update<'_>, kernel: Kernel) -> Result<()> {
+    let Space { right, .. } = update.space;
+    let width = columns_of_strip(update.space, update.ids.size, update.x.size());
+    let (number, left_over) = (right / width, right % width);
+    add_strips(update, kernel, 0, number, width)?;
+    if left_over > 0 {
+        add_strips(update, kernel, number * width, 1, left_over)?;
+    }
+    Ok(())
+}
+
+/// As many strips of columns side by side, from column `first` on.
+fn add_strips(
+    update: &Update<'_>,
+    kernel: Kernel,
+    first: usize,
+    number: usize,
+    columns: usize,
+) -> Result<()> {
     let Update { space, ids, x, .. } = update;
+    let shape = [space.left, number, space.n, columns];
+    let views = [targets(ids.size, space.right), space.strides(), ids.strides];
+    let strides = views.map(|[left, n, right]| [left, right * columns, n, right]);
+    let merged = Merged::of(std::array::from_fn(|k| View {
+        shape: &shape,
+        strides: &strides[k],
+        offset: first * views[k][2],
+    }))?;
     let stride = space.right as i64;
-    let views = space.merged([targets(ids.size, space.right), ids.strides])?;
-    views.launches(MAX_LAUNCH, &mut |first, piece| {
-        let [to, indices] = piece.offsets;
+    merged.launches(MAX_LAUNCH, &mut |_, piece| {
+        let [to, from, indices] = piece.offsets;
         let y = update.y.offset(to * x.size());
-        let x = x.start().offset(first * x.size());
+        let x = x.start().offset(from * x.size());
         let ids = ids.argument(indices);
         let layout = piece.pack();
         let blocks = piece.count().div_ceil(table::BLOCK);
