@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.render.function_head import function_head
-from codegen.spec.c_types import opaque_structs, rust_return, rust_type, type_names
-from codegen.spec.hip_api import CURRENT_RELEASE, names_used
+from codegen.spec.c_types import opaque_structs, rust_return, rust_type
+from codegen.spec.hip_api import CURRENT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -192,16 +192,11 @@ class CLibrary:
 
 def reached(api: HipApi, names: Iterable[str]) -> frozenset[str]:
     """`names` and those of all types that they lead to in the newest ROCm release."""
-    edges: dict[str, frozenset[str]] = {}
-    for entries in api.sections.values():
-        edges |= {entry.name: names_used(api, entry) for entry in entries if entry.holds_in(CURRENT_RELEASE)}
-    edges |= {value: frozenset({enum.name}) for enum in api.enums for value in enum.values}
-    edges |= {value: type_names(group.c) for group in api.constants for value in group.values}
     found: set[str] = set()
     waiting = set(names)
     while waiting:
         found |= waiting
-        waiting = set().union(*(edges.get(name, frozenset()) for name in waiting)) - found
+        waiting = set().union(*(api.leads_to.get(name, frozenset()) for name in waiting)) - found
     return frozenset(found)
 
 

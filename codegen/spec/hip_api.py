@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -211,6 +212,15 @@ class HipApi(Model):
     def sections(self) -> Mapping[str, Sequence[Entry]]:
         """The entries by the key that they stand under."""
         return {"functions": self.functions, "enums": self.enums, "structs": self.structs, "types": self.types}
+
+    @cached_property
+    def leads_to(self) -> Mapping[str, frozenset[str]]:
+        """The types that each name of the newest ROCm release needs: of functions, types and values."""
+        found: dict[str, frozenset[str]] = {}
+        for entries in self.sections.values():
+            found |= {entry.name: names_used(self, entry) for entry in entries if entry.holds_in(CURRENT_RELEASE)}
+        found |= {value: frozenset({enum.name}) for enum in self.enums for value in enum.values}
+        return found | {value: type_names(group.c) for group in self.constants for value in group.values}
 
     def library_of(self, entry: Entry) -> Library | None:
         """The library whose header declares an entry; None if its name has no library's prefix."""

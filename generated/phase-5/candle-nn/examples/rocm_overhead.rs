@@ -8,6 +8,7 @@
 //!
 //! "host" is the time until the call returns, with the result's memory allocated and the launch queued; "done" is the
 //! time until the GPU has finished, per call where many follow each other. Medians of bursts, in microseconds.
+use candle::rocm_backend::{DeviceMemory, LaunchConfig};
 use candle::{DType, Device, Module, Result, Tensor, D};
 use candle_nn::{loss, ops, rotary_emb, Linear, Optimizer, VarBuilder, VarMap, SGD};
 use std::time::Instant;
@@ -19,6 +20,7 @@ const BURSTS: usize = 31;
 fn main() -> Result<()> {
     let device = Device::new_rocm(0)?;
     println!("{:36} {:>8} {:>8}", "microseconds", "host", "done");
+    parts(&device)?;
     small_operations(&device)?;
     chain(&device)?;
     training_step(&device)?;
@@ -92,6 +94,25 @@ fn report_with_memory(
 fn numbers(shape: (usize, usize), device: &Device) -> Result<Tensor> {
     let numbers = (0..shape.0 * shape.1).map(|i| (i % 255) as f32 / 127. - 1.);
     Tensor::from_vec(numbers.collect::<Vec<_>>(), shape, device)
+}
+
+/// What each operation is made of: a tensor, memory for it, and a launch.
+fn parts(device: &Device) -> Result<()> {
+    const ELEMENTS: usize = 128 * 128;
+    const NOTHING: &str = "extern \"C\" __global__ void nothing() {}";
+    let rocm = device.as_rocm_device()?;
+    let square = numbers((128, 128), device)?;
+    report(device, "view of a tensor", CALLS, || square.t().map(drop))?;
+    report(device, "memory of 64 KiB from the cache", CALLS, || {
+        DeviceMemory::alloc(4 * ELEMENTS, rocm)?;
+        Ok(())
+    })?;
+    let nothing = rocm.compile("nothing.hip", NOTHING)?.function("nothing")?;
+    let config = LaunchConfig::for_elements(ELEMENTS)?;
+    report(device, "launch of an empty kernel", CALLS, || {
+        // SAFETY: a kernel without parameters that touches no memory.
+        unsafe { nothing.launch(config, &[]) }
+    })
 }
 
 fn small_operations(device: &Device) -> Result<()> {
