@@ -62,9 +62,10 @@ code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectu
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
 
-kernel-tests: setup emulator ## Test the kernels and the emulated device.
+kernel-tests: setup emulator nvidia ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
 	cargo test --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
-	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/kernels
+	cargo test --quiet --release --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
 	$(BIN)/pytest tests/backend

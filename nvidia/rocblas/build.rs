@@ -1,5 +1,5 @@
-//! The library's name for the dynamic linker.
+//! The library's name for the dynamic linker, and stand-ins for what it does not implement.
 
 fn main() {
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,librocblas.so");
+    stubs::generate_partial("rocblas", api::rocblas::FUNCTIONS);
 }

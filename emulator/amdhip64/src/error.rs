@@ -2,7 +2,8 @@
 
 use std::ffi::c_char;
 
-use api::amdhip64::{STATUS_NAMES, hipError_t};
+use api::amdhip64::hipError_t;
+use api::names;
 use candle_rocm_emulator_runtime::error::HipError;
 
 use crate::call::last_error;
@@ -10,8 +11,7 @@ use crate::call::last_error;
 /// The enumerator's name.
 #[unsafe(no_mangle)]
 pub extern "C" fn hipGetErrorName(error: hipError_t) -> *const c_char {
-    let name = STATUS_NAMES.iter().find(|(known, _)| *known == error).map(|(_, name)| *name);
-    name.unwrap_or(c"hipErrorUnknown").as_ptr()
+    names::hip_error(error).as_ptr()
 }
 
 /// What the error means.

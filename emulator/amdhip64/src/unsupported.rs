@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 use std::sync::Mutex;
 
+use api::amdhip64::hipError_t;
 use candle_rocm_emulator_runtime::error::HipError;
 use candle_rocm_emulator_runtime::report::Report;
 
@@ -33,22 +34,14 @@ pub unsafe extern "C" fn candle_rocm_emulator_note(text: *const c_char) {
     note(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
 }
 
-fn unsupported(function: &str) -> usize {
-    let code = call(function, String::new, || {
+fn unsupported(function: &str) -> hipError_t {
+    call(function, String::new, || {
         note(format!("{function}: not supported by the emulated device"));
         Err(HipError::NOT_SUPPORTED)
-    });
-    code as usize
+    })
 }
 
-/// Their parameters are not known, and need not be: by the calling convention the caller cleans up. The result is as
-/// wide as a register, for those that return a pointer.
 macro_rules! unsupported {
-    ($($name:ident)*) => {$(
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $name() -> usize {
-            unsupported(stringify!($name))
-        }
-    )*};
+    ($($name:ident)*) => { api::stand_ins! { unsupported; $($name)* } };
 }
 include!(concat!(env!("OUT_DIR"), "/unsupported.rs"));

@@ -43,6 +43,23 @@ pub const STATUS_NAMES: &[(hiprtcResult, &CStr)] = &[
     (HIPRTC_ERROR_LINKING, c"HIPRTC_ERROR_LINKING"),
 ];
 
+/// The names of all functions.
+pub const FUNCTIONS: &[&str] = &[
+    "hiprtcAddNameExpression",
+    "hiprtcCompileProgram",
+    "hiprtcCreateProgram",
+    "hiprtcDestroyProgram",
+    "hiprtcGetBitcode",
+    "hiprtcGetBitcodeSize",
+    "hiprtcGetCode",
+    "hiprtcGetCodeSize",
+    "hiprtcGetErrorString",
+    "hiprtcGetLoweredName",
+    "hiprtcGetProgramLog",
+    "hiprtcGetProgramLogSize",
+    "hiprtcVersion",
+];
+
 /// The type of each function, under the function's own name.
 pub mod signatures {
     use super::*;

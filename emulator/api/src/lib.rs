@@ -1,6 +1,6 @@
-//! ROCm's C libraries as the emulator implements them: types, constants and signatures, one module a library.
+//! ROCm's C libraries as the emulator and HIP on NVIDIA implement them: types, constants and signatures, one module a library.
 //!
-//! The modules are generated from `specs/hip_api.yaml`, which is checked against ROCm's real headers. A stand-in asks
+//! But for [`names`], the modules are generated from `specs/hip_api.yaml`, which is checked against ROCm's real headers. A stand-in asks
 //! [`implements!`] whether the functions that it exports have the signatures of the real ones, and
 //! `implements_all_amdhip64!` (and so on) whether none is missing; what deviates does not compile:
 //!
@@ -30,6 +30,7 @@
 pub mod amdhip64;
 pub mod hiprtc;
 pub mod miopen;
+pub mod names;
 pub mod rocblas;
 pub mod rocrand;
 
@@ -41,4 +42,21 @@ macro_rules! implements {
             $(let _: $crate::$library::signatures::$function = $function;)+
         };
     };
+}
+
+/// Defines exported functions that a library lacks. Each hands its name to `$refuse`, a `fn(&str) -> c_uint`, and
+/// returns the status that comes back.
+///
+/// Their parameters are not known, and need not be: by the calling convention the caller cleans up. The result is as
+/// wide as a register, for those that return a pointer.
+#[macro_export]
+macro_rules! stand_ins {
+    ($refuse:expr; $($name:ident)*) => {$(
+        /// Not supported.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> usize {
+            let refuse: fn(&str) -> std::ffi::c_uint = $refuse;
+            refuse(stringify!($name)) as usize
+        }
+    )*};
 }

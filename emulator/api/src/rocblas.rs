@@ -123,6 +123,48 @@ const _: () = {
     assert!(offset_of!(rocblas_half, data) == 0);
 };
 
+/// The names of all functions.
+pub const FUNCTIONS: &[&str] = &[
+    "rocblas_create_handle",
+    "rocblas_destroy_handle",
+    "rocblas_dgemm",
+    "rocblas_dgemm_strided_batched",
+    "rocblas_dgemv",
+    "rocblas_dgemv_strided_batched",
+    "rocblas_gemm_batched_ex",
+    "rocblas_gemm_ex",
+    "rocblas_gemm_strided_batched_ex",
+    "rocblas_get_atomics_mode",
+    "rocblas_get_device_memory_size",
+    "rocblas_get_math_mode",
+    "rocblas_get_pointer_mode",
+    "rocblas_get_stream",
+    "rocblas_get_version_string",
+    "rocblas_get_version_string_size",
+    "rocblas_hgemm",
+    "rocblas_hgemm_strided_batched",
+    "rocblas_hshgemv_strided_batched",
+    "rocblas_hssgemv_strided_batched",
+    "rocblas_initialize",
+    "rocblas_is_managing_device_memory",
+    "rocblas_is_user_managing_device_memory",
+    "rocblas_set_atomics_mode",
+    "rocblas_set_device_memory_size",
+    "rocblas_set_math_mode",
+    "rocblas_set_pointer_mode",
+    "rocblas_set_stream",
+    "rocblas_set_workspace",
+    "rocblas_sgemm",
+    "rocblas_sgemm_strided_batched",
+    "rocblas_sgemv",
+    "rocblas_sgemv_strided_batched",
+    "rocblas_start_device_memory_size_query",
+    "rocblas_status_to_string",
+    "rocblas_stop_device_memory_size_query",
+    "rocblas_tssgemv_strided_batched",
+    "rocblas_tstgemv_strided_batched",
+];
+
 /// The type of each function, under the function's own name.
 pub mod signatures {
     use super::*;

@@ -75,6 +75,26 @@ const _: () = {
     assert!(size_of::<half>() == 2);
 };
 
+/// The names of all functions.
+pub const FUNCTIONS: &[&str] = &[
+    "rocrand_create_generator",
+    "rocrand_destroy_generator",
+    "rocrand_generate",
+    "rocrand_generate_long_long",
+    "rocrand_generate_normal",
+    "rocrand_generate_normal_double",
+    "rocrand_generate_normal_half",
+    "rocrand_generate_uniform",
+    "rocrand_generate_uniform_double",
+    "rocrand_generate_uniform_half",
+    "rocrand_get_version",
+    "rocrand_initialize_generator",
+    "rocrand_set_offset",
+    "rocrand_set_ordering",
+    "rocrand_set_seed",
+    "rocrand_set_stream",
+];
+
 /// The type of each function, under the function's own name.
 pub mod signatures {
     use super::*;

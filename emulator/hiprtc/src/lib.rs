@@ -241,8 +241,7 @@ api! {
 /// The enumerator's name.
 #[unsafe(no_mangle)]
 pub extern "C" fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char {
-    let name = STATUS_NAMES.iter().find(|(status, _)| *status == result).map(|(_, name)| *name);
-    name.unwrap_or(c"Invalid HIPRTC error code").as_ptr()
+    api::names::hiprtc_result(result).as_ptr()
 }
 
 api::implements_all_hiprtc!();

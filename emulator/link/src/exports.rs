@@ -26,16 +26,7 @@ macro_rules! exports {
 }
 
 /// Defines exported functions that say that the emulator lacks them, and return a status.
-///
-/// Their parameters are not known, and need not be: by the calling convention the caller cleans up. The result is as
-/// wide as a register, for those that return a pointer.
 #[macro_export]
 macro_rules! unsupported_functions {
-    ($status:expr; $($name:ident)*) => {$(
-        /// Not supported by the emulated device.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $name() -> usize {
-            $crate::unsupported(stringify!($name), $status)
-        }
-    )*};
+    ($status:expr; $($name:ident)*) => { api::stand_ins! { |function| $crate::unsupported(function, $status); $($name)* } };
 }

@@ -118,12 +118,11 @@ pub fn uses(what: &str, extents: &[Extent]) -> bool {
 }
 
 /// What a function does that the emulator lacks: it says so, is counted, and may be made to fail in another way.
-pub fn unsupported(function: &str, status: c_uint) -> usize {
-    let returned = call(function, "", status, || {
+pub fn unsupported(function: &str, status: c_uint) -> c_uint {
+    call(function, "", status, || {
         note(&format!("{function}: not supported by the emulated device"));
         status
-    });
-    returned as usize
+    })
 }
 
 /// Says why a call is refused: on standard error once, and as the last report.

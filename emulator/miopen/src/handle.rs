@@ -144,8 +144,7 @@ exports! {
 /// The enumerator's name.
 #[unsafe(no_mangle)]
 pub extern "C" fn miopenGetErrorString(error: miopenStatus_t) -> *const c_char {
-    let name = STATUS_NAMES.iter().find(|(known, _)| *known == error).map(|(_, name)| *name);
-    name.unwrap_or(c"Unknown error status").as_ptr()
+    api::names::miopen_status(error).as_ptr()
 }
 
 api::implements!(miopen: miopenGetErrorString);

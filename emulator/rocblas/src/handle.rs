@@ -171,8 +171,7 @@ pub extern "C" fn rocblas_initialize() {}
 /// The enumerator's name.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocblas_status_to_string(status: rocblas_status) -> *const c_char {
-    let name = STATUS_NAMES.iter().find(|(known, _)| *known == status).map(|(_, name)| *name);
-    name.unwrap_or(c"<undefined rocblas_status value>").as_ptr()
+    api::names::rocblas_status(status).as_ptr()
 }
 
 api::implements!(rocblas: rocblas_initialize, rocblas_status_to_string);

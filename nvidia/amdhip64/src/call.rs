@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use api::amdhip64::{STATUS_NAMES, hipError_t, hipErrorUnknown, hipSuccess};
+use api::names;
 use cuda::DriverResult;
 
 thread_local! {
@@ -20,7 +21,7 @@ pub type Status<T = ()> = Result<T, hipError_t>;
 pub fn check(result: DriverResult) -> Status {
     match result {
         0 => Ok(()),
-        code if STATUS_NAMES.iter().any(|(known, _)| *known == code) => Err(code),
+        code if names::find(STATUS_NAMES, code).is_some() => Err(code),
         _ => Err(hipErrorUnknown),
     }
 }

@@ -2,15 +2,15 @@
 
 use std::ffi::c_char;
 
-use api::amdhip64::{STATUS_NAMES, hipError_t};
+use api::amdhip64::hipError_t;
+use api::names;
 
 use crate::call::take_last_error;
 
 /// The enumerator's name.
 #[unsafe(no_mangle)]
 pub extern "C" fn hipGetErrorName(error: hipError_t) -> *const c_char {
-    let name = STATUS_NAMES.iter().find(|(status, _)| *status == error).map(|(_, name)| *name);
-    name.unwrap_or(c"hipErrorUnknown").as_ptr()
+    names::hip_error(error).as_ptr()
 }
 
 /// As [`hipGetErrorName`].

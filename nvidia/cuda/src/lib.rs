@@ -4,6 +4,9 @@
 //! (<https://docs.nvidia.com/cuda/>).
 
 mod library;
+mod unsupported;
+
+pub use unsupported::say_unsupported;
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
 

@@ -5,7 +5,7 @@
 mod options;
 mod program;
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
@@ -153,8 +153,17 @@ api! {
 /// The enumerator's name.
 #[unsafe(no_mangle)]
 pub extern "C" fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char {
-    let name: Option<&CStr> = STATUS_NAMES.iter().find(|(status, _)| *status == result).map(|(_, name)| *name);
-    name.unwrap_or(c"Invalid HIPRTC error code").as_ptr()
+    api::names::hiprtc_result(result).as_ptr()
 }
 
 api::implements!(hiprtc: hiprtcGetErrorString);
+
+fn unsupported(function: &str) -> hiprtcResult {
+    cuda::say_unsupported(function);
+    HIPRTC_ERROR_INTERNAL_ERROR
+}
+
+macro_rules! unsupported {
+    ($($name:ident)*) => { api::stand_ins! { unsupported; $($name)* } };
+}
+include!(concat!(env!("OUT_DIR"), "/unsupported.rs"));

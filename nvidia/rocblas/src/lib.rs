@@ -179,8 +179,17 @@ api! {
 /// The enumerator's name.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocblas_status_to_string(status: rocblas_status) -> *const c_char {
-    let name = STATUS_NAMES.iter().find(|(known, _)| *known == status).map(|(_, name)| *name);
-    name.unwrap_or(c"<undefined rocblas_status value>").as_ptr()
+    api::names::rocblas_status(status).as_ptr()
 }
 
 api::implements!(rocblas: rocblas_status_to_string);
+
+fn unsupported(function: &str) -> rocblas_status {
+    cuda::say_unsupported(function);
+    rocblas_status_not_implemented
+}
+
+macro_rules! unsupported {
+    ($($name:ident)*) => { api::stand_ins! { unsupported; $($name)* } };
+}
+include!(concat!(env!("OUT_DIR"), "/unsupported.rs"));
