@@ -11,6 +11,7 @@ mod error;
 mod event;
 mod fill;
 mod function;
+mod graph;
 mod host_function;
 mod host_memory;
 mod identity;
@@ -35,6 +36,7 @@ mod complete {
     use crate::event::*;
     use crate::fill::*;
     use crate::function::*;
+    use crate::graph::*;
     use crate::host_function::*;
     use crate::host_memory::*;
     use crate::identity::*;

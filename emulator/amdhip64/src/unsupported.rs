@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::Mutex;
 
 use api::amdhip64::hipError_t;
-use candle_rocm_emulator_runtime::error::HipError;
+use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::report::Report;
 
 use crate::call::call;
@@ -34,11 +34,17 @@ pub unsafe extern "C" fn candle_rocm_emulator_note(text: *const c_char) {
     note(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
 }
 
+/// What a function does that the emulator lacks: it says so.
+///
+/// # Errors
+/// `hipErrorNotSupported`.
+pub fn refuse(function: &str) -> HipResult {
+    note(format!("{function}: not supported by the emulated device"));
+    Err(HipError::NOT_SUPPORTED)
+}
+
 fn unsupported(function: &str) -> hipError_t {
-    call(function, String::new, || {
-        note(format!("{function}: not supported by the emulated device"));
-        Err(HipError::NOT_SUPPORTED)
-    })
+    call(function, String::new, || refuse(function))
 }
 
 macro_rules! unsupported {

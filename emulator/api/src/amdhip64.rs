@@ -6,7 +6,25 @@ use std::mem::offset_of;
 
 /// Only the library knows what is inside.
 #[repr(C)]
+pub struct hipGraphExec {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct hipGraphNode {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
 pub struct ihipEvent_t {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct ihipGraph {
     _private: [u8; 0],
 }
 
@@ -38,6 +56,9 @@ pub type hipDevice_t = c_int;
 pub type hipDeviceptr_t = *mut c_void;
 pub type hipEvent_t = *mut ihipEvent_t;
 pub type hipFunction_t = *mut ihipModuleSymbol_t;
+pub type hipGraphExec_t = *mut hipGraphExec;
+pub type hipGraphNode_t = *mut hipGraphNode;
+pub type hipGraph_t = *mut ihipGraph;
 pub type hipHostFn_t = Option<unsafe extern "C" fn(*mut c_void)>;
 pub type hipMemPool_t = *mut ihipMemPoolHandle_t;
 pub type hipModule_t = *mut ihipModule_t;
@@ -373,6 +394,11 @@ pub const HIP_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: hipPointer_attribute = 14;
 pub const HIP_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: hipPointer_attribute = 15;
 pub const HIP_POINTER_ATTRIBUTE_ACCESS_FLAGS: hipPointer_attribute = 16;
 pub const HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: hipPointer_attribute = 17;
+
+pub type hipStreamCaptureMode = c_uint;
+pub const hipStreamCaptureModeGlobal: hipStreamCaptureMode = 0;
+pub const hipStreamCaptureModeThreadLocal: hipStreamCaptureMode = 1;
+pub const hipStreamCaptureModeRelaxed: hipStreamCaptureMode = 2;
 
 /// Every value of `hipError_t` with its name, the first where C has several.
 pub const STATUS_NAMES: &[(hipError_t, &CStr)] = &[
@@ -938,6 +964,10 @@ pub const FUNCTIONS: &[&str] = &[
     "hipGetErrorName",
     "hipGetErrorString",
     "hipGetLastError",
+    "hipGraphDestroy",
+    "hipGraphExecDestroy",
+    "hipGraphInstantiate",
+    "hipGraphLaunch",
     "hipHostAlloc",
     "hipHostFree",
     "hipHostGetDevicePointer",
@@ -1004,10 +1034,12 @@ pub const FUNCTIONS: &[&str] = &[
     "hipSetDevice",
     "hipSetDeviceFlags",
     "hipStreamAddCallback",
+    "hipStreamBeginCapture",
     "hipStreamCreate",
     "hipStreamCreateWithFlags",
     "hipStreamCreateWithPriority",
     "hipStreamDestroy",
+    "hipStreamEndCapture",
     "hipStreamGetDevice",
     "hipStreamGetFlags",
     "hipStreamGetPriority",
@@ -1079,6 +1111,16 @@ pub mod signatures {
     pub type hipGetErrorName = unsafe extern "C" fn(error: hipError_t) -> *const c_char;
     pub type hipGetErrorString = unsafe extern "C" fn(error: hipError_t) -> *const c_char;
     pub type hipGetLastError = unsafe extern "C" fn() -> hipError_t;
+    pub type hipGraphDestroy = unsafe extern "C" fn(graph: hipGraph_t) -> hipError_t;
+    pub type hipGraphExecDestroy = unsafe extern "C" fn(graph_exec: hipGraphExec_t) -> hipError_t;
+    pub type hipGraphInstantiate = unsafe extern "C" fn(
+        graph_exec: *mut hipGraphExec_t,
+        graph: hipGraph_t,
+        error_node: *mut hipGraphNode_t,
+        log_buffer: *mut c_char,
+        buffer_size: usize,
+    ) -> hipError_t;
+    pub type hipGraphLaunch = unsafe extern "C" fn(graph_exec: hipGraphExec_t, stream: hipStream_t) -> hipError_t;
     pub type hipHostAlloc = unsafe extern "C" fn(ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
     pub type hipHostFree = unsafe extern "C" fn(ptr: *mut c_void) -> hipError_t;
     pub type hipHostGetDevicePointer =
@@ -1284,11 +1326,14 @@ pub mod signatures {
         user_data: *mut c_void,
         flags: c_uint,
     ) -> hipError_t;
+    pub type hipStreamBeginCapture =
+        unsafe extern "C" fn(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t;
     pub type hipStreamCreate = unsafe extern "C" fn(stream: *mut hipStream_t) -> hipError_t;
     pub type hipStreamCreateWithFlags = unsafe extern "C" fn(stream: *mut hipStream_t, flags: c_uint) -> hipError_t;
     pub type hipStreamCreateWithPriority =
         unsafe extern "C" fn(stream: *mut hipStream_t, flags: c_uint, priority: c_int) -> hipError_t;
     pub type hipStreamDestroy = unsafe extern "C" fn(stream: hipStream_t) -> hipError_t;
+    pub type hipStreamEndCapture = unsafe extern "C" fn(stream: hipStream_t, graph: *mut hipGraph_t) -> hipError_t;
     pub type hipStreamGetDevice = unsafe extern "C" fn(stream: hipStream_t, device: *mut hipDevice_t) -> hipError_t;
     pub type hipStreamGetFlags = unsafe extern "C" fn(stream: hipStream_t, flags: *mut c_uint) -> hipError_t;
     pub type hipStreamGetPriority = unsafe extern "C" fn(stream: hipStream_t, priority: *mut c_int) -> hipError_t;
@@ -1345,6 +1390,10 @@ macro_rules! implements_all_amdhip64 {
             hipGetErrorName,
             hipGetErrorString,
             hipGetLastError,
+            hipGraphDestroy,
+            hipGraphExecDestroy,
+            hipGraphInstantiate,
+            hipGraphLaunch,
             hipHostAlloc,
             hipHostFree,
             hipHostGetDevicePointer,
@@ -1411,10 +1460,12 @@ macro_rules! implements_all_amdhip64 {
             hipSetDevice,
             hipSetDeviceFlags,
             hipStreamAddCallback,
+            hipStreamBeginCapture,
             hipStreamCreate,
             hipStreamCreateWithFlags,
             hipStreamCreateWithPriority,
             hipStreamDestroy,
+            hipStreamEndCapture,
             hipStreamGetDevice,
             hipStreamGetFlags,
             hipStreamGetPriority,

@@ -7,7 +7,10 @@
 #include <hip/emulator/vector_types.h>
 
 extern "C" {
+struct hipGraphExec;
+struct hipGraphNode;
 struct ihipEvent_t;
+struct ihipGraph;
 struct ihipMemPoolHandle_t;
 struct ihipModuleSymbol_t;
 struct ihipModule_t;
@@ -358,10 +361,19 @@ typedef enum hipPointer_attribute {
   HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,
 } hipPointer_attribute;
 
+typedef enum hipStreamCaptureMode {
+  hipStreamCaptureModeGlobal = 0,
+  hipStreamCaptureModeThreadLocal = 1,
+  hipStreamCaptureModeRelaxed = 2,
+} hipStreamCaptureMode;
+
 typedef int hipDevice_t;
 typedef void *hipDeviceptr_t;
 typedef struct ihipEvent_t *hipEvent_t;
 typedef struct ihipModuleSymbol_t *hipFunction_t;
+typedef struct hipGraphExec *hipGraphExec_t;
+typedef struct hipGraphNode *hipGraphNode_t;
+typedef struct ihipGraph *hipGraph_t;
 typedef void (*hipHostFn_t)(void *);
 typedef struct ihipMemPoolHandle_t *hipMemPool_t;
 typedef struct ihipModule_t *hipModule_t;
@@ -657,6 +669,11 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *prop, int device_id
 const char *hipGetErrorName(hipError_t error);
 const char *hipGetErrorString(hipError_t error);
 hipError_t hipGetLastError();
+hipError_t hipGraphDestroy(hipGraph_t graph);
+hipError_t hipGraphExecDestroy(hipGraphExec_t graph_exec);
+hipError_t hipGraphInstantiate(hipGraphExec_t *graph_exec, hipGraph_t graph, hipGraphNode_t *error_node,
+                               char *log_buffer, size_t buffer_size);
+hipError_t hipGraphLaunch(hipGraphExec_t graph_exec, hipStream_t stream);
 hipError_t hipHostAlloc(void **ptr, size_t size, unsigned int flags);
 hipError_t hipHostFree(void *ptr);
 hipError_t hipHostGetDevicePointer(void **dev_ptr, void *host_ptr, unsigned int flags);
@@ -737,10 +754,12 @@ hipError_t hipRuntimeGetVersion(int *runtime_version);
 hipError_t hipSetDevice(int device_id);
 hipError_t hipSetDeviceFlags(unsigned int flags);
 hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback, void *user_data, unsigned int flags);
+hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode);
 hipError_t hipStreamCreate(hipStream_t *stream);
 hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags);
 hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, int priority);
 hipError_t hipStreamDestroy(hipStream_t stream);
+hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t *graph);
 hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
 hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags);
 hipError_t hipStreamGetPriority(hipStream_t stream, int *priority);

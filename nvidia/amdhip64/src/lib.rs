@@ -10,6 +10,7 @@ mod context;
 mod device;
 mod error;
 mod event;
+mod graph;
 mod memory;
 mod module;
 mod stream;

@@ -8,7 +8,7 @@ mod unsupported;
 
 pub use unsupported::say_unsupported;
 
-use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void};
 
 /// What a function of the driver returns; 0 is success.
 pub type DriverResult = c_uint;
@@ -47,6 +47,13 @@ pub struct Copy2D {
 /// An address that the driver itself knows to be of the host or of a device.
 pub const MEMORY_UNIFIED: c_uint = 4;
 
+/// `CU_STREAM_CAPTURE_MODE_GLOBAL`: while a capture lasts, no thread may make calls that could disturb it.
+pub const CAPTURE_GLOBAL: c_uint = 0;
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: that holds for the thread that began it.
+pub const CAPTURE_THREAD_LOCAL: c_uint = 1;
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`: it holds for none.
+pub const CAPTURE_RELAXED: c_uint = 2;
+
 library::functions! {
     /// The CUDA driver.
     pub struct Driver in ["libcuda.so.1", "libcuda.so"] {
@@ -79,6 +86,14 @@ library::functions! {
         stream_query: "cuStreamQuery" (stream: Handle) -> DriverResult;
         stream_synchronize: "cuStreamSynchronize" (stream: Handle) -> DriverResult;
         stream_wait_event: "cuStreamWaitEvent" (stream: Handle, event: Handle, flags: c_uint) -> DriverResult;
+        capture_begin: "cuStreamBeginCapture_v2" (stream: Handle, mode: c_uint) -> DriverResult;
+        capture_end: "cuStreamEndCapture" (stream: Handle, graph: *mut Handle) -> DriverResult;
+        graph_instantiate: "cuGraphInstantiateWithFlags" (
+            exec: *mut Handle, graph: Handle, flags: c_ulonglong
+        ) -> DriverResult;
+        graph_launch: "cuGraphLaunch" (exec: Handle, stream: Handle) -> DriverResult;
+        graph_exec_destroy: "cuGraphExecDestroy" (exec: Handle) -> DriverResult;
+        graph_destroy: "cuGraphDestroy" (graph: Handle) -> DriverResult;
         event_create: "cuEventCreate" (event: *mut Handle, flags: c_uint) -> DriverResult;
         event_destroy: "cuEventDestroy_v2" (event: Handle) -> DriverResult;
         event_record: "cuEventRecord" (event: Handle, stream: Handle) -> DriverResult;
