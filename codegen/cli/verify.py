@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from codegen.plan.model import Plan
     from codegen.verify.environment import Check
+    from codegen.verify.machine import Machine
     from codegen.verify.run import StepResult
     from codegen.verify.steps import Step
     from codegen.verify.target import Device
@@ -88,7 +89,7 @@ def command(
             logs=logs,
             device=device,
             which=machine.which,
-            device_variables=_device_variables(device, steps, machine.variables, logs, report),
+            device_variables=_device_variables(device, steps, machine, logs, report),
             waiting=waiting_tests(load_specs().phases, plan.release, {each.phase for each in plan.phases}),
             on_message=report,
         )
@@ -141,15 +142,25 @@ def _planned(
 
 
 def _device_variables(
-    device: Device, steps: Sequence[Step], variables: Mapping[str, str], logs: Path, report: Callable[[str], None]
+    device: Device, steps: Sequence[Step], machine: Machine, logs: Path, report: Callable[[str], None]
 ) -> Mapping[str, str]:
-    """What the steps on the device need; the emulated one is built for them, and only if there are any."""
+    """What the steps on the device need; libraries of ours are built for them, and only if there are any."""
     from codegen.paths import repository_root
-    from codegen.verify.emulator import prepare_emulator
+    from codegen.verify.hip_libraries import EMULATED_DEVICE, HIP_ON_NVIDIA, prepare_libraries
+    from codegen.verify.nvidia import cuda_folders
 
-    if not device.emulated or not any(step.device for step in steps):
+    run_on_it = [step for step in steps if step.device and device.obstacle(step) is None]
+    if not run_on_it or not (device.emulated or device.on_nvidia):
         return {}
-    return prepare_emulator(repository_root(), variables=variables, log=logs / "emulator.log", on_message=report)
+    workspace = HIP_ON_NVIDIA if device.on_nvidia else EMULATED_DEVICE
+    return prepare_libraries(
+        workspace,
+        repository_root(),
+        variables=machine.variables,
+        log=logs / f"{workspace.name}.log",
+        needed=cuda_folders(machine) if device.on_nvidia else (),
+        on_message=report,
+    )
 
 
 def _default_work() -> Path:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, ToolchainMissing
+from codegen.verify.nvidia import cuda_folders, nvidia_gpu_present, nvidia_gpus
 from codegen.verify.target import KFD, emulator_compiler, gpu_architectures
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def rocm_checks(machine: Machine, tree: Path | None = None) -> tuple[Check, ...]
         _override(machine),
         _visible_devices(machine),
         _emulated_device(machine),
+        _hip_on_nvidia(machine),
         *(_shown(machine, name) for name in SHOWN_VARIABLES),
     )
 
@@ -389,6 +391,21 @@ def _emulated_device(machine: Machine) -> Check:
         remedy = "install g++: without an AMD GPU, `verify` runs the tests that need a device on the emulated one"
         return Check("emulator", title, Need.NONE, State.MISSING, "no C++ compiler", remedy)
     return Check("emulator", title, Need.NONE, State.OK, f"built when needed, compiles kernels with {compiler}")
+
+
+def _hip_on_nvidia(machine: Machine) -> Check:
+    title = "HIP on NVIDIA"
+    if not nvidia_gpu_present(machine):
+        return Check(
+            "nvidia", title, Need.NONE, State.UNSET, "no NVIDIA GPU answers; `verify --target nvidia` needs one"
+        )
+    found = ", ".join(nvidia_gpus(machine)) or "the driver's library"
+    try:
+        cuda_folders(machine)
+    except ToolchainMissing as missing:
+        lacking = "; ".join(problem.message for problem in missing.problems)
+        return Check("nvidia", title, Need.NONE, State.MISSING, f"{found}; {lacking}", missing.remedy)
+    return Check("nvidia", title, Need.NONE, State.OK, f"{found}; `verify --target nvidia` runs on it")
 
 
 def _shown(machine: Machine, name: str) -> Check:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 STEP_TIMEOUT = 3600.0
 COMPLAINT_LINES = 12
 FINDINGS_SHOWN = 20
+DEVICE_ABSENT = "no ROCm device"
+"""What generated tests say that they were skipped for where no device answers."""
 
 
 class Verdict(StrEnum):
@@ -48,7 +50,7 @@ class StepResult:
     """Warnings, tests, or why it failed or was skipped (`SKIPPED: no AMD GPU ...`)."""
     seconds: float = 0.0
     ran_on: str | None = None
-    """`ROCm` for a step that ran on an AMD GPU; None for a step that needs no device."""
+    """The device's label, `ROCm (gfx1100)` for an AMD GPU; None for a step that needs no device."""
     findings: tuple[TracedDiagnostic, ...] = ()
     """The errors, new warnings or lints that made it fail, each traced to its rule."""
     log: Path | None = None
@@ -174,8 +176,8 @@ def _obstacle(step: Step, subject: Subject, bench: Bench, members: Container[str
     absent = [crate for crate in step.crates if crate not in members]
     if absent:
         return f"{', '.join(absent)} is not in this tree"
-    if step.device and bench.device.absence is not None:
-        return bench.device.absence
+    if (why := bench.device.obstacle(step)) is not None:
+        return why
     if step.python and (why := python.obstacle(subject.root)) is not None:
         return why
     missing = [program for program in step.programs if bench.which(program) is None]
@@ -237,6 +239,8 @@ def _result(attempt: Attempt, subject: Subject, bench: Bench, baselines: Mapping
 def _judge(step: Step, subject: Subject, bench: Bench, run: CargoRun, baseline: CargoRun | None) -> StepResult:
     if run.timed_out:
         return StepResult(step, Verdict.FAILED, f"ended after {bench.timeout:.0f} s")
+    if step.device and any(test.endswith(f": {DEVICE_ABSENT}") for test in run.skipped_tests):
+        return StepResult(step, Verdict.FAILED, f"the device does not answer: {run.tally}")
     waiting = tuple(test for test in bench.waiting if test.crate in step.crates) if step.phased else ()
     if waiting and not run.errors and run.test_results:
         return _judge_with_waiting(step, waiting, run)

@@ -77,6 +77,8 @@ class Step:
     """Builds a Python package, which pytest then tests."""
     phased: bool = False
     """Runs Candle's tests on ROCm, some of which wait for a later phase."""
+    not_on_nvidia: str = ""
+    """Why it cannot run as HIP on NVIDIA; empty for one that can."""
     slow: bool = False
     """Left out by `--quick`."""
     runtime: Runtime | None = None
@@ -219,6 +221,7 @@ STEPS: tuple[Step, ...] = (
         options=("--example", "rocm_smoke"),
         device=True,
         programs=("hipcc",),
+        not_on_nvidia="hipcc compiles the smoke program's kernel for AMD GPUs",
         runtime=Runtime.ROCM_RS,
     ),
     Step(
@@ -278,6 +281,7 @@ STEPS: tuple[Step, ...] = (
         features=(FEATURE, *PROVIDERS),
         options=tuple(word for name in PROVIDERS for word in ("--test", name.replace("-", "_"))),
         device=True,
+        not_on_nvidia="HIP on NVIDIA has no MIOpen and no rocRAND",
         slow=True,
     ),
     Step(

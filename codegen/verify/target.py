@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.errors import ToolchainMissing
+from codegen.verify.nvidia import nvidia_gpu_present, nvidia_gpus
 from codegen.verify.steps import Target
 
 if TYPE_CHECKING:
     from codegen.verify.machine import Machine
+    from codegen.verify.steps import Step
 
 EMULATOR = "emulator"
 COMPILERS = ("g++", "c++")
 """The emulated device compiles kernels with one of them, or with what `$CXX` names."""
 NO_DEVICE = "no AMD GPU, and no C++ compiler for the emulated HIP device"
-NO_HIP_ON_NVIDIA = "no HIP on NVIDIA in this version"
+ON_NVIDIA = "HIP on NVIDIA"
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
 KFD = "/dev/kfd"
 
@@ -25,7 +27,7 @@ class Device:
     """The device that was chosen, or why there is none."""
 
     label: str | None
-    """`ROCm (gfx1100)`; results are shown under this name."""
+    """`ROCm (gfx1100)`, `HIP on NVIDIA (NVIDIA H200)`; results are shown under this name."""
     absence: str | None = None
     """Why steps that need a device are skipped; None when there is one."""
 
@@ -34,18 +36,30 @@ class Device:
         """Whether it is the emulated device, whose libraries have to be built first."""
         return self.label == EMULATOR
 
+    @property
+    def on_nvidia(self) -> bool:
+        """Whether it is an NVIDIA GPU, for which HIP's libraries have to be built first."""
+        return self.label is not None and self.label.startswith(ON_NVIDIA)
+
+    def obstacle(self, step: Step) -> str | None:
+        """Why a step that needs a device cannot run on this one; None where it can, and for any other step."""
+        if not step.device:
+            return None
+        return self.absence or (step.not_on_nvidia if self.on_nvidia else None) or None
+
 
 def choose_device(target: Target, machine: Machine) -> Device:
     """The device for `--target`; `auto` takes an AMD GPU that answers, else the emulated device.
+
+    An NVIDIA GPU is taken only where it is asked for: what runs there shows less about ROCm than an AMD GPU does.
 
     Raises ToolchainMissing when the device that was asked for by name cannot be had: such a run must not pass by
     skipping.
     """
     if target is Target.NVIDIA:
-        return Device(None, NO_HIP_ON_NVIDIA)
+        return _nvidia_device(machine)
     if target is not Target.EMULATOR and amd_gpu_present(machine):
-        architectures = gpu_architectures(machine)
-        return Device(f"ROCm ({', '.join(architectures)})" if architectures else "ROCm")
+        return Device(_named("ROCm", gpu_architectures(machine)))
     if target is Target.AMD:
         raise ToolchainMissing(
             "no AMD GPU answers, and --target amd was asked for",
@@ -60,6 +74,19 @@ def choose_device(target: Target, machine: Machine) -> Device:
             remedy="install g++, or name a compiler in CXX",
         )
     return Device(None, NO_DEVICE)
+
+
+def _nvidia_device(machine: Machine) -> Device:
+    if not nvidia_gpu_present(machine):
+        raise ToolchainMissing(
+            "no NVIDIA GPU answers, and --target nvidia was asked for",
+            remedy="`nvidia-smi -L` must list a GPU, or the driver's libcuda.so.1 be found; or use --target auto",
+        )
+    return Device(_named(ON_NVIDIA, nvidia_gpus(machine)))
+
+
+def _named(what: str, devices: tuple[str, ...]) -> str:
+    return f"{what} ({', '.join(devices)})" if devices else what
 
 
 def emulator_compiler(machine: Machine) -> str | None:

@@ -17,7 +17,7 @@ from codegen.plan.build import plan_tree
 from codegen.spec.kinds import Runtime
 from codegen.spec.loader import load_specs
 from codegen.verify.cargo import cargo_environment, run_cargo
-from codegen.verify.emulator import LIBRARY_PATH, prepare_emulator
+from codegen.verify.hip_libraries import EMULATED_DEVICE, LIBRARY_PATH, prepare_libraries
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import FEATURE
 
@@ -73,7 +73,9 @@ def work() -> Path:
 @pytest.fixture(scope="session")
 def emulator(work: Path) -> dict[str, str]:
     """The variables with which programs run on the emulated device."""
-    return prepare_emulator(repository_root(), variables=os.environ, log=work / "logs" / "emulator.log")
+    return prepare_libraries(
+        EMULATED_DEVICE, repository_root(), variables=os.environ, log=work / "logs" / "emulator.log"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -11,17 +11,22 @@ import fake_cargo
 import pytest
 from click.testing import CliRunner
 from fake_cargo import message, relayed, span
+from fake_machine import machine, put
 
 from codegen.cli import doctor, verify
 from codegen.errors import ToolchainMissing, VerificationFailed
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
 from codegen.plan.workspace import Workspace
+from codegen.verify.steps import choose_steps
+from codegen.verify.target import Device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from click.testing import Result
+
+    from codegen.verify import hip_libraries
 
 TOOLS = ("cargo", "rustc", "rustfmt", "cargo-clippy", "git")
 ORIGIN = Origin("setup.feature", "specs/phases/0-setup.yaml:17", 0)
@@ -182,6 +187,62 @@ def test_verify_without_rustfmt_is_exit_7(invoke: Callable[..., Result], program
 
 def test_verify_on_an_amd_gpu_that_is_not_there_is_exit_7(invoke: Callable[..., Result]) -> None:
     assert isinstance(invoke("--target", "amd").exception, ToolchainMissing)
+
+
+def test_verify_on_an_nvidia_gpu_that_is_not_there_is_exit_7(invoke: Callable[..., Result], programs: Path) -> None:
+    fake_cargo.install(programs, "nvidia-smi", "sys.exit(9)")
+    assert isinstance(invoke("--target", "nvidia").exception, ToolchainMissing)
+
+
+def test_verify_on_an_nvidia_gpu_names_it_and_what_it_leaves_out(invoke: Callable[..., Result], programs: Path) -> None:
+    fake_cargo.install(programs, "nvidia-smi", "print('GPU 0: NVIDIA H200 (UUID: GPU-1)')")
+    result = invoke("--phase", "0", "--target", "nvidia", "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert (document["target"], document["device"]) == ("nvidia", "HIP on NVIDIA (NVIDIA H200)")
+    verdicts = {step["id"]: (step["verdict"], step["detail"]) for step in document["steps"]}
+    assert verdicts["check-on"] == ("passed", "no warnings")
+    assert verdicts["smoke"] == ("SKIPPED", "SKIPPED: hipcc compiles the smoke program's kernel for AMD GPUs")
+
+
+@pytest.mark.parametrize(
+    ("label", "step", "workspace", "needed"),
+    [
+        ("HIP on NVIDIA (NVIDIA H200)", "rocm-basic", "nvidia", ("/usr/local/cuda/lib64",)),
+        ("emulator", "rocm-basic", "emulator", ()),
+        ("HIP on NVIDIA", "check-on", None, None),
+        ("HIP on NVIDIA", "smoke", None, None),
+        ("emulator", "smoke", "emulator", ()),
+        ("ROCm (gfx1100)", "rocm-basic", None, None),
+    ],
+)
+def test_libraries_are_built_for_the_device_that_steps_run_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    label: str,
+    step: str,
+    workspace: str | None,
+    needed: tuple[str, ...] | None,
+) -> None:
+    built: list[tuple[str, str, tuple[str, ...]]] = []
+
+    def prepare(which: hip_libraries.Workspace, *_arguments: object, log: Path, **more: Any) -> dict[str, str]:
+        built.append((which.name, log.name, tuple(more["needed"])))
+        return {"ROCM_PATH": "/there"}
+
+    monkeypatch.setattr("codegen.verify.hip_libraries.prepare_libraries", prepare)
+    for name in ("libnvrtc.so.12", "libcublas.so.12"):
+        put(tmp_path, f"usr/local/cuda/lib64/{name}")
+    steps = choose_steps(1, only=[step])
+    variables = verify._device_variables(Device(label), steps, machine(tmp_path), tmp_path, lambda _line: None)
+    assert built == ([] if workspace is None else [(workspace, f"{workspace}.log", needed)])
+    assert variables == ({} if workspace is None else {"ROCM_PATH": "/there"})
+
+
+def test_without_cudas_libraries_no_step_runs_on_an_nvidia_gpu(tmp_path: Path) -> None:
+    device, steps = Device("HIP on NVIDIA"), choose_steps(1, only=["rocm-basic"])
+    with pytest.raises(ToolchainMissing, match=r"libnvrtc\.so\.13.*\n.*libcublas\.so\.13"):
+        verify._device_variables(device, steps, machine(tmp_path), tmp_path, lambda _line: None)
 
 
 @pytest.mark.parametrize("arguments", [("--phase", "9"), ("--target", "intel"), ("--gating", "none")])

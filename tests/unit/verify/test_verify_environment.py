@@ -61,6 +61,21 @@ def test_a_complete_machine_is_all_well(tmp_path: Path) -> None:
     assert checks["dri"].found == "renderD128"
 
 
+def test_hip_on_nvidia_is_told_apart_from_rocm(tmp_path: Path) -> None:
+    assert found(machine(tmp_path))["nvidia"].state is State.UNSET
+    programs = {**TOOLS, "nvidia-smi": "GPU 0: NVIDIA H200 (UUID: GPU-1)\n"}
+    check = found(machine(tmp_path, programs=programs))["nvidia"]
+    assert check.state is State.MISSING
+    assert check.found.startswith("NVIDIA H200; HIP on NVIDIA needs one of libnvrtc.so.13, libnvrtc.so.12,")
+    assert "libcublas.so.13" in check.found
+    assert "CUDA_HOME" in check.remedy
+    for name in ("libnvrtc.so.12", "libcublas.so.12"):
+        put(tmp_path, f"usr/local/cuda/lib64/{name}")
+    check = found(machine(tmp_path, programs=programs))["nvidia"]
+    assert (check.state, check.found) == (State.OK, "NVIDIA H200; `verify --target nvidia` runs on it")
+    assert found(machine(tmp_path, programs=programs))["gpu"].state is State.MISSING, "no AMD GPU"
+
+
 def test_every_missing_piece_of_rocm_has_its_own_check(tmp_path: Path) -> None:
     with_rocm(tmp_path)
     (tmp_path / "opt/rocm/include/miopen/miopen.h").unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 
 from codegen.errors import ExitCode, VerificationFailed
+from codegen.paths import repository_root
 from codegen.plan.model import Origin, Region
 from codegen.verify.cargo import CargoRun
 from codegen.verify.diagnostics import Diagnostic, Span
-from codegen.verify.run import Bench, StepResult, Verdict, refuse_failures, run_step, run_steps
+from codegen.verify.run import DEVICE_ABSENT, Bench, StepResult, Verdict, refuse_failures, run_step, run_steps
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import LINTS, Judge, Step
 from codegen.verify.subject import OnDisk, Subject
@@ -251,6 +253,30 @@ def test_a_run_on_a_device_is_labelled(subject: Subject) -> None:
     run = answer(test_results=(RESULT.format("ok", 3, 0),))
     result, _ = carry_out(BASIC, subject, run, device=Device("ROCm (gfx1100)"))
     assert (result.verdict, result.ran_on) == (Verdict.PASSED, "ROCm (gfx1100)")
+
+
+def test_a_run_as_hip_on_nvidia_is_labelled_so_and_says_what_it_leaves_out(subject: Subject) -> None:
+    device = Device("HIP on NVIDIA (NVIDIA H200)")
+    run = answer(test_results=(RESULT.format("ok", 3, 0),))
+    result, _ = carry_out(BASIC, subject, run, device=device)
+    assert (result.verdict, result.ran_on) == (Verdict.PASSED, "HIP on NVIDIA (NVIDIA H200)")
+    result, cargo = carry_out(replace(BASIC, not_on_nvidia="no MIOpen there"), subject, device=device)
+    assert (result.verdict, result.detail, cargo.asked) == (Verdict.SKIPPED, "SKIPPED: no MIOpen there", [])
+
+
+def test_a_device_that_no_test_finds_is_a_failure_and_no_skip(subject: Subject) -> None:
+    run = answer(test_results=(RESULT.format("ok", 3, 0),), skipped_tests=("a: no ROCm device", "b: needs 2"))
+    result, _ = carry_out(BASIC, subject, run, device=Device("HIP on NVIDIA"))
+    detail = "the device does not answer: 1 passed, 0 failed, 0 ignored, 2 SKIPPED (needs 2; no ROCm device)"
+    assert (result.verdict, result.detail) == (Verdict.FAILED, detail)
+    result, _ = carry_out(replace(BASIC, device=False), subject, run)
+    assert result.verdict is Verdict.PASSED, "tests on the CPU may lack one"
+
+
+@pytest.mark.parametrize("name", ["rocm_basic", "rocm_memory", "rocm_miopen", "rocm_rocrand"])
+def test_generated_tests_say_that_a_device_is_absent_in_those_words(name: str) -> None:
+    template = (repository_root() / f"templates/rust/tests/{name}.rs.j2").read_text(encoding="utf-8")
+    assert re.search(rf'(: |"){DEVICE_ABSENT}(\\n)?"', template)
 
 
 def test_a_crate_that_the_tree_does_not_have_is_skipped_not_passed(subject: Subject) -> None:

@@ -69,6 +69,13 @@ def test_every_optional_provider_is_a_feature_of_those_steps() -> None:
     assert set(PROVIDERS) == {provider.feature for provider in described.providers.values() if provider.feature}
 
 
+def test_hip_on_nvidia_leaves_out_what_needs_amds_compiler_or_a_library_that_it_lacks() -> None:
+    lacking = {step.id for step in STEPS if step.not_on_nvidia}
+    compiled_by_hipcc = {step.id for step in STEPS if "hipcc" in step.programs}
+    with_providers = {step.id for step in STEPS if step.device and set(PROVIDERS) & set(step.features)}
+    assert lacking == compiled_by_hipcc | with_providers == {"smoke", "rocm-providers-tests"}
+
+
 def test_quick_leaves_out_what_takes_minutes() -> None:
     assert set(ids(1)) - set(ids(1, quick=True)) == {step.id for step in choose_steps(1) if step.slow}
     assert "cuda" in ids(1, quick=True)

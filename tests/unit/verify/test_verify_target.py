@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from fake_machine import machine, put, with_gpu
 
 from codegen.errors import ExitCode, ToolchainMissing
-from codegen.verify.steps import Target
+from codegen.verify.steps import STEPS, Target
 from codegen.verify.target import Device, architecture_name, choose_device, emulator_compiler, gpu_architectures
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 COMPILER = {"g++": "g++ 1.0"}
+NVIDIA_SMI = "GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
 ROCMINFO = "Agent 1\n  Name:                    AMD Ryzen\nAgent 2\n  Name:                    gfx1030\n"
 
 
@@ -95,9 +97,44 @@ def test_a_compiler_that_is_named_is_the_only_one(tmp_path: Path, variables: dic
     assert emulator_compiler(machine(tmp_path, variables, COMPILER)) == found
 
 
-def test_nvidia_is_refused_even_on_an_amd_machine(tmp_path: Path) -> None:
+def test_nvidia_by_name_without_an_nvidia_gpu_is_exit_7_even_on_an_amd_machine(tmp_path: Path) -> None:
     with_gpu(tmp_path, 110000)
-    assert choose_device(Target.NVIDIA, machine(tmp_path)) == Device(None, "no HIP on NVIDIA in this version")
+    with pytest.raises(ToolchainMissing, match="no NVIDIA GPU answers") as caught:
+        choose_device(Target.NVIDIA, machine(tmp_path))
+    assert caught.value.exit_code is ExitCode.TOOLCHAIN_MISSING
+    assert "`nvidia-smi -L` must list a GPU" in str(caught.value)
+
+
+def test_nvidia_by_name_is_taken_and_never_called_rocm(tmp_path: Path) -> None:
+    device = choose_device(Target.NVIDIA, machine(tmp_path, programs={"nvidia-smi": NVIDIA_SMI}))
+    assert device == Device("HIP on NVIDIA (NVIDIA H200)")
+    assert device.on_nvidia
+    assert not device.emulated
+
+
+def test_a_driver_without_nvidia_smi_will_do(tmp_path: Path) -> None:
+    put(tmp_path, "usr/lib/x86_64-linux-gnu/libcuda.so.1")
+    device = choose_device(Target.NVIDIA, machine(tmp_path))
+    assert device == Device("HIP on NVIDIA")
+    assert device.on_nvidia
+
+
+def test_auto_does_not_take_an_nvidia_gpu(tmp_path: Path) -> None:
+    assert choose_device(Target.AUTO, machine(tmp_path, programs={**COMPILER, "nvidia-smi": NVIDIA_SMI})) == Device(
+        "emulator"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "obstacle"),
+    [("HIP on NVIDIA", "no MIOpen"), ("HIP on NVIDIA (NVIDIA H200)", "no MIOpen"), ("emulator", None), ("ROCm", None)],
+)
+def test_what_hip_on_nvidia_lacks_is_an_obstacle_there_only(label: str, obstacle: str | None) -> None:
+    step = replace(next(step for step in STEPS if step.device), not_on_nvidia="no MIOpen")
+    assert Device(label).obstacle(step) == obstacle
+    assert Device(label).obstacle(replace(step, not_on_nvidia="")) is None
+    assert Device(None, "no GPU").obstacle(step) == "no GPU"
+    assert Device(None, "no GPU").obstacle(replace(step, device=False)) is None
 
 
 def test_amd_by_name_without_a_gpu_is_exit_7(tmp_path: Path) -> None:

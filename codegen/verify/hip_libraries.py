@@ -1,0 +1,89 @@
+"""Libraries with the ABI of ROCm's as verification uses them: built with cargo, and laid out like an installation."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.errors import InputOutputError, VerificationFailed
+from codegen.verify.cargo import run_cargo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from codegen.verify.cargo import CargoRun
+
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A cargo workspace of this repository that makes such libraries."""
+
+    name: str
+    """Its folder, and what `make` calls it."""
+    title: str
+    """What the libraries are, in messages."""
+
+    @property
+    def target(self) -> str:
+        """Cargo's target folder, below the repository: the one that `make` uses."""
+        return f"build/{self.name}"
+
+
+EMULATED_DEVICE = Workspace("emulator", "the emulated HIP device")
+HIP_ON_NVIDIA = Workspace("nvidia", "HIP on NVIDIA")
+
+
+def prepare_libraries(
+    workspace: Workspace,
+    repository: Path,
+    *,
+    variables: Mapping[str, str],
+    log: Path,
+    needed: Iterable[str] = (),
+    cargo: Callable[..., CargoRun] = run_cargo,
+    on_message: Callable[[str], None] = lambda _line: None,
+) -> dict[str, str]:
+    """Build the libraries, and return the variables with which Candle builds and runs on them.
+
+    ROCM_PATH names a folder of links, because Candle's build script looks for `lib/libamdhip64.so` below it. The
+    folders in `needed` are searched last when a program runs.
+
+    Raises VerificationFailed when the libraries do not build, InputOutputError when the folder cannot be written.
+    """
+    target = repository / workspace.target
+    on_message(f"building {workspace.title}")
+    arguments = ("build", "--release", "--manifest-path", str(repository / workspace.name / "Cargo.toml"))
+    run = cargo(
+        repository,
+        (*arguments, "--target-dir", str(target)),
+        log=log,
+        environment={"CARGO_TERM_COLOR": "never", "CARGO_TERM_PROGRESS_WHEN": "never"},
+        on_message=on_message,
+    )
+    if not run.ok:
+        raise VerificationFailed(
+            f"{workspace.title} does not build",
+            remedy=f"the whole output is in {log}; see `make {workspace.name}`",
+        )
+    rocm = target / "rocm"
+    try:
+        _link_libraries(target / "release", rocm / "lib")
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot lay out {workspace.title} in {rocm}: {error.strerror}", remedy="make the folder writable"
+        ) from error
+    searched = [str(rocm / "lib"), *filter(None, [variables.get(LIBRARY_PATH)]), *needed]
+    return {"ROCM_PATH": str(rocm), LIBRARY_PATH: os.pathsep.join(searched)}
+
+
+def _link_libraries(built: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for library in sorted(built.glob("lib*.so")):
+        link = folder / library.name
+        if not (link.is_symlink() and link.readlink() == library):
+            link.unlink(missing_ok=True)
+            link.symlink_to(library)
