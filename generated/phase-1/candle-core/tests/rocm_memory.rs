@@ -200,6 +200,27 @@ mod cache {
     }
 
     #[test]
+    fn running_out_of_memory_leaves_streams_of_other_code_alone() -> Result<()> {
+        let Some(owner) = gpu(
+            "running_out_of_memory_leaves_streams_of_other_code_alone",
+            0,
+        ) else {
+            return Ok(());
+        };
+        // SAFETY: `owner` keeps the stream for longer than `device` lives.
+        let device = unsafe { RocmDevice::from_raw_stream(0, owner.raw_stream()) }?;
+        drop(DeviceMemory::alloc(8 * MIB, &device)?);
+        let cached = device.memory_stats().cached;
+        assert_eq!(cached, if is_direct() { 0 } else { 8 * MIB });
+        let wanted = 2 * owner.total_memory()?;
+        assert!(DeviceMemory::alloc(wanted, &owner).is_err());
+        assert_eq!(device.memory_stats().cached, cached);
+        assert!(DeviceMemory::alloc(wanted, &device).is_err());
+        assert_eq!(device.memory_stats().cached, 0);
+        Ok(())
+    }
+
+    #[test]
     fn being_out_of_memory_is_reported_with_figures() -> Result<()> {
         let Some(device) = gpu("being_out_of_memory_is_reported_with_figures", 0) else {
             return Ok(());

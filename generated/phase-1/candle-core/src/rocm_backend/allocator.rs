@@ -64,7 +64,7 @@ impl Allocator {
     }
 
     /// At least `size` bytes, which is more than 0. Where the GPU or the limit has no more, cached memory is given back
-    /// first: the GPU's other queues' too if it is the GPU.
+    /// first: that of the GPU's other queues too if it is the GPU, but for those on streams of the program's other code.
     pub(super) fn allocate(&self, size: usize, stream: &Stream) -> HipResult<Block> {
         if let Some(block) = self.pool().take(size) {
             return Ok(block);
@@ -76,7 +76,10 @@ impl Allocator {
         let surplus = self.pool().remove_surplus(size);
         self.release(surplus, stream)?;
         match self.grow(size) {
-            Err(RocmError::OutOfMemory { .. }) => self.trim_gpu()?,
+            Err(RocmError::OutOfMemory { .. }) => {
+                self.trim(stream)?;
+                self.trim_others()?;
+            }
             Err(RocmError::MemoryLimit { .. }) => self.trim(stream)?,
             grown => return grown,
         }
@@ -196,7 +199,8 @@ impl Allocator {
         self.reclaim(stream)
     }
 
-    fn trim_gpu(&self) -> HipResult<()> {
+    /// As `trim`, for the queues in the GPU's list.
+    fn trim_others(&self) -> HipResult<()> {
         let queues: Vec<_> = self.gpu.queues().iter().filter_map(Weak::upgrade).collect();
         queues.iter().try_for_each(|queue| queue.trim())
     }

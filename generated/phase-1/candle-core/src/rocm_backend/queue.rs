@@ -37,14 +37,22 @@ impl Queue {
         register(&mut gpu.queues(), Stream::new(gpu)?)
     }
 
-    /// A stream of somebody else's.
+    /// A stream of somebody else's. It is not in the GPU's list: who finds a queue there may be the last to have it, and
+    /// this stream may end as soon as those for whom it was made have none.
     ///
     /// # Safety
     /// `handle` is a stream of `gpu` and outlives the queue.
     pub(super) unsafe fn external(gpu: &'static Gpu, handle: *mut c_void) -> HipResult<Arc<Self>> {
         // SAFETY: the caller's promise.
-        let stream = unsafe { Stream::external(gpu, handle.cast()) };
-        register(&mut gpu.queues(), stream)
+        Self::new(unsafe { Stream::external(gpu, handle.cast()) })
+    }
+
+    fn new(stream: Stream) -> HipResult<Arc<Self>> {
+        Ok(Arc::new(Self {
+            staging: Mutex::default(),
+            allocator: Allocator::new(stream.gpu())?,
+            stream,
+        }))
     }
 
     pub(super) fn stream(&self) -> &Stream {
@@ -93,11 +101,7 @@ impl Drop for Queue {
 
 /// A queue for a stream, noted in its GPU's list.
 fn register(queues: &mut Vec<Weak<Queue>>, stream: Stream) -> HipResult<Arc<Queue>> {
-    let queue = Arc::new(Queue {
-        staging: Mutex::default(),
-        allocator: Allocator::new(stream.gpu())?,
-        stream,
-    });
+    let queue = Queue::new(stream)?;
     queues.retain(|queue| queue.strong_count() > 0);
     queues.push(Arc::downgrade(&queue));
     Ok(queue)

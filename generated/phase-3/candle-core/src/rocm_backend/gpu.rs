@@ -126,7 +126,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// The queues that were made for this GPU and that somebody may still have.
+    /// The queues that were made for this GPU, on streams of the backend, and that somebody may still have.
     pub(super) fn queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
         lock(&self.queues)
     }
