@@ -21,7 +21,7 @@ from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from codegen.candle.tree import CandleTree
     from codegen.render.backend import BackendContext
@@ -62,8 +62,9 @@ def plan_tree(
     states = _States(tree, specs, scan, gating, runtime)
     done: list[PhaseChanges] = []
     previous: State = {}
-    for index, phase in enumerate(wanted):
-        state = states.after([spec.phase for spec in wanted[: index + 1]])
+    numbers = [spec.phase for spec in wanted]
+    after_each = states.after_each([numbers[: count + 1] for count in range(len(numbers))])
+    for phase, state in zip(wanted, after_each, strict=True):
         done.append(PhaseChanges(phase.phase, phase.name, phase.summary, _changes(tree, previous, state)))
         previous = state
     return Plan(tree.release, gating.value, runtime.value, tuple(done))
@@ -129,28 +130,36 @@ class _States:
     def _backend(self) -> BackendContext:
         return files.backend_of(self.tree)
 
-    def after(self, phases: Sequence[int]) -> State:
-        """The state after `phases`; each call asks for one phase more than the call before.
+    def after_each(self, prefixes: Sequence[Sequence[int]]) -> Iterator[State]:
+        """The states after sets of phases, each of which has one phase more than the one before.
 
-        rustfmt runs beside us: while it reads the edited files, new files are rendered.
+        rustfmt runs beside us: while it reads the edited files of all of them, new files are rendered.
         """
         from concurrent.futures import ThreadPoolExecutor
 
         python = self.scan.python
-        edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating, runtime=self.runtime)
-        state = {path: edited(self.tree.read(path), own) for path, own in edits.items()}
         with ThreadPoolExecutor(max_workers=1) as beside:
-            wishes = beside.submit(self._wishes, {p: entry.text for p, entry in state.items() if p not in python})
-            for phase in (spec for spec in self.specs.phases if spec.phase in phases):
-                self._add_whole_files(phase)
-            for path, entry in state.items():
-                if path in python:
-                    _refuse_broken_python(path, entry)
-                    continue
-                self._refuse_broken_rust(path, entry)
-            for path, text in wishes.result().items():
-                state[path] = formatted(state[path], text)
-        return state | self._whole
+            states = [self._edited(phases) for phases in prefixes]
+            wishes = [
+                beside.submit(self._wishes, {p: entry.text for p, entry in state.items() if p not in python})
+                for state in states
+            ]
+            for phases, state, wish in zip(prefixes, states, wishes, strict=True):
+                for phase in (spec for spec in self.specs.phases if spec.phase in phases):
+                    self._add_whole_files(phase)
+                for path, entry in state.items():
+                    if path in python:
+                        _refuse_broken_python(path, entry)
+                        continue
+                    self._refuse_broken_rust(path, entry)
+                for path, text in wish.result().items():
+                    state[path] = formatted(state[path], text)
+                yield state | self._whole
+
+    def _edited(self, phases: Sequence[int]) -> State:
+        """The files that edits of these phases change, as they are before rustfmt sees them."""
+        edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating, runtime=self.runtime)
+        return {path: edited(self.tree.read(path), own) for path, own in edits.items()}
 
     def _refuse_broken_rust(self, path: str, entry: EditedText) -> None:
         """As `_refuse_new_errors`; most files have in one phase the text that they had in the one before."""

@@ -7,10 +7,12 @@ is reported as file:line. jinja2 is imported when the first template is rendered
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codegen.candle.cache import default_cache
 from codegen.errors import Location, Problem, TemplateInvalid
 from codegen.paths import templates_dir
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from jinja2 import Environment
+    from jinja2 import BytecodeCache, Environment
+    from jinja2.bccache import Bucket
 
 
 def render(template: str, context: object, *, root: Path | None = None) -> str:
@@ -76,7 +79,30 @@ def _environment(root: Path) -> Environment:
         lstrip_blocks=True,
         autoescape=False,
         auto_reload=False,
+        bytecode_cache=_compiled_templates() if root == templates_dir() else None,
     )
+
+
+def _compiled_templates() -> BytecodeCache:
+    """Compiled templates in the cache folder; jinja2 looks whether the template is still the same.
+
+    A folder that cannot be read or written to costs time only.
+    """
+    import jinja2
+
+    class CompiledTemplates(jinja2.FileSystemBytecodeCache):
+        def load_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):
+                super().load_bytecode(bucket)
+
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+    folder = default_cache() / "templates"
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return CompiledTemplates(str(folder))
 
 
 def _variables(context: object) -> Mapping[str, Any]:
