@@ -16,7 +16,7 @@ export ARCH
 PARTS := releases newest-release backend-tests kernel-tests mutations code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu rocm-toolchain code-objects kernel-tests backend-tests tsan \
+.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects kernel-tests backend-tests tsan \
 	mutations releases newest-release lint format regen bench clean
 
 help: ## List the targets.
@@ -54,6 +54,9 @@ nvidia: ## Build HIP's libraries for an NVIDIA GPU (needs no CUDA; running them 
 
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
+
+bench-host: setup ## What a small operation costs the host in patched Candle, on this machine's device (a release build: minutes).
+	$(BIN)/python -m benchmarks.overhead $(CANDLE)
 
 rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian's packages (below build/, no root).
 	$(BIN)/python -m codegen.rocm

@@ -111,17 +111,11 @@ def compare(release: str, wanted: Sequence[str]) -> tuple[Times, Times, list[Fai
 
 def _patch(scratch: ScratchTree, release: str) -> dict[str, tuple[str, ...]]:
     """Lay the patched release out, with a bench_main.rs of our own in each crate; returns the crates' groups."""
-    from codegen.plan.build import plan_tree
-    from codegen.plan.workspace import open_workspace
-    from codegen.verify.subject import Subject
+    from benchmarks.patched import patched
 
-    workspace = open_workspace(release)
-    ready = [each.phase for each in workspace.specs.phases if each.applied]
-    gating, runtime = workspace.gating(None), workspace.runtime(None)
-    plan = plan_tree(workspace.tree, workspace.specs, phases=ready, gating=gating, runtime=runtime)
-    subject = Subject.of_plan(workspace.root, plan)
+    tree, subject = patched(release)
     files = {crate: MAIN.format(crate=crate) for crate in CRATES}
-    groups = {crate: groups_of(workspace.tree.read(file).decode()) for crate, file in files.items()}
+    groups = {crate: groups_of(tree.read(file).decode()) for crate, file in files.items()}
     mains = {files[crate]: one_group(names).encode() for crate, names in groups.items()}
     scratch.sync(subject.root, {**subject.patched, **mains})
     return groups
