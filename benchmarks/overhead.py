@@ -8,7 +8,6 @@ emulated device "host" is what Candle and the backend take themselves, and "done
 
 from __future__ import annotations
 
-import os
 import sys
 
 EXAMPLE = ("run", "--release", "-p", "candle-nn", "--features", "rocm", "--example", "rocm_overhead")
@@ -38,11 +37,9 @@ def measured(release: str, target: str) -> tuple[str, str]:
     from benchmarks.patched import patched
     from codegen.candle.cache import default_cache
     from codegen.errors import ToolchainMissing, VerificationFailed
-    from codegen.paths import repository_root
     from codegen.verify.cargo import cargo_environment, run_cargo
-    from codegen.verify.hip_libraries import EMULATED_DEVICE, HIP_ON_NVIDIA, prepare_libraries
+    from codegen.verify.hip_libraries import libraries_of
     from codegen.verify.machine import Machine
-    from codegen.verify.nvidia import cuda_folders
     from codegen.verify.scratch import ScratchTree
     from codegen.verify.steps import Target
     from codegen.verify.target import choose_device
@@ -53,16 +50,7 @@ def measured(release: str, target: str) -> tuple[str, str]:
         raise ToolchainMissing(device.absence or "no device", remedy="see candle-rocm doctor")
     folder = default_cache() / "benchmarks"
     logs = folder / "logs" / release
-    variables: dict[str, str] = {}
-    if device.emulated or device.on_nvidia:
-        variables = prepare_libraries(
-            HIP_ON_NVIDIA if device.on_nvidia else EMULATED_DEVICE,
-            repository_root(),
-            variables=os.environ,
-            log=logs / "libraries.log",
-            needed=cuda_folders(machine) if device.on_nvidia else (),
-            on_message=_note,
-        )
+    variables = libraries_of(device, machine, logs=logs, on_message=_note)
     scratch = ScratchTree(folder / "trees" / f"{release}-overhead", folder / "target")
     with scratch.exclusive(_note):
         _, subject = patched(release)

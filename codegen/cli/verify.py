@@ -145,22 +145,10 @@ def _device_variables(
     device: Device, steps: Sequence[Step], machine: Machine, logs: Path, report: Callable[[str], None]
 ) -> Mapping[str, str]:
     """What the steps on the device need; libraries of ours are built for them, and only if there are any."""
-    from codegen.paths import repository_root
-    from codegen.verify.hip_libraries import EMULATED_DEVICE, HIP_ON_NVIDIA, prepare_libraries
-    from codegen.verify.nvidia import cuda_folders
+    from codegen.verify.hip_libraries import libraries_of
 
-    run_on_it = [step for step in steps if step.device and device.obstacle(step) is None]
-    if not run_on_it or not (device.emulated or device.on_nvidia):
-        return {}
-    workspace = HIP_ON_NVIDIA if device.on_nvidia else EMULATED_DEVICE
-    return prepare_libraries(
-        workspace,
-        repository_root(),
-        variables=machine.variables,
-        log=logs / f"{workspace.name}.log",
-        needed=cuda_folders(machine) if device.on_nvidia else (),
-        on_message=report,
-    )
+    run_on_it = any(step.device and device.obstacle(step) is None for step in steps)
+    return libraries_of(device, machine, logs=logs, on_message=report) if run_on_it else {}
 
 
 def _default_work() -> Path:

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, VerificationFailed
+from codegen.paths import repository_root
 from codegen.verify.cargo import run_cargo
+from codegen.verify.nvidia import cuda_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from codegen.verify.cargo import CargoRun
+    from codegen.verify.machine import Machine
+    from codegen.verify.target import Device
 
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 
@@ -35,6 +39,26 @@ class Workspace:
 
 EMULATED_DEVICE = Workspace("emulator", "the emulated HIP device")
 HIP_ON_NVIDIA = Workspace("nvidia", "HIP on NVIDIA")
+
+
+def libraries_of(
+    device: Device, machine: Machine, *, logs: Path, on_message: Callable[[str], None] = lambda _line: None
+) -> dict[str, str]:
+    """The variables with which Candle builds and runs on a device; none for an AMD GPU, which has ROCm's libraries.
+
+    Raises as `prepare_libraries`, and ToolchainMissing where HIP on NVIDIA would not find CUDA's libraries.
+    """
+    if not (device.emulated or device.on_nvidia):
+        return {}
+    workspace = HIP_ON_NVIDIA if device.on_nvidia else EMULATED_DEVICE
+    return prepare_libraries(
+        workspace,
+        repository_root(),
+        variables=machine.variables,
+        log=logs / f"{workspace.name}.log",
+        needed=cuda_folders(machine) if device.on_nvidia else (),
+        on_message=on_message,
+    )
 
 
 def prepare_libraries(
