@@ -109,8 +109,9 @@ class Clock:
         self._device.call("hipEventCreate", byref(event))
         return event
 
-    def graph(self, works: Sequence[Callable[[], None]]) -> Callable[[], None]:
-        """Enqueues NODES pieces of work, taken from `works` in turn, as one graph, which costs the host nothing."""
+    @contextmanager
+    def graph(self, works: Sequence[Callable[[], None]]) -> Iterator[Callable[[], None]]:
+        """In the block, what enqueues NODES pieces of work, taken from `works` in turn, by one call of the host's."""
         device, stream, graph, ready = self._device, c_void_p(), c_void_p(), c_void_p()
         device.call("hipStreamCreate", byref(stream))
         device.call("hipStreamBeginCapture", stream, c_int(_CAPTURE_MODE_RELAXED))
@@ -122,10 +123,11 @@ class Clock:
         device.call("hipGraphDestroy", graph)
         device.call("hipStreamDestroy", stream)
 
-        def launched() -> None:
-            device.call("hipGraphLaunch", ready, c_void_p(0))
-
-        return launched
+        try:
+            yield lambda: device.call("hipGraphLaunch", ready, c_void_p(0))
+        finally:
+            device.synchronize()
+            device.call("hipGraphExecDestroy", ready)
 
     def round(self, works: Sequence[Callable[[], None]]) -> list[float]:
         """Microseconds of ROUND pieces of work, taken from `works` in turn."""

@@ -114,7 +114,8 @@ class Bench:
     ) -> tuple[float, float | None]:
         """Medians of both sides, for each of NODES operations of a graph."""
         graphs = [torch_graph(self.torch, theirs, NODES)] if theirs else []
-        own, rival = self._times([self._clock.graph(ours)], graphs)
+        with self._clock.graph(ours) as launched:
+            own, rival = self._times([launched], graphs)
         return own / NODES, rival / NODES if rival else None
 
     def _limit(self, row: Row) -> float | None:
