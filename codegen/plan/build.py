@@ -139,12 +139,12 @@ class _States:
 
         python = self.scan.python
         with ThreadPoolExecutor(max_workers=1) as beside:
-            states = [self._edited(phases) for phases in prefixes]
-            wishes = [
-                beside.submit(self._wishes, {p: entry.text for p, entry in state.items() if p not in python})
-                for state in states
-            ]
-            for phases, state, wish in zip(prefixes, states, wishes, strict=True):
+            pairs = []
+            for phases in prefixes:
+                state = self._edited(phases)
+                rust = {path: entry.text for path, entry in state.items() if path not in python}
+                pairs.append((state, beside.submit(self._wishes, rust)))
+            for phases, (state, wish) in zip(prefixes, pairs, strict=True):
                 for phase in (spec for spec in self.specs.phases if spec.phase in phases):
                     self._add_whole_files(phase)
                 for path, entry in state.items():

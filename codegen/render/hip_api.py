@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from codegen.errors import Location, Problem, SpecInvalid, TemplateInvalid
@@ -82,8 +83,13 @@ class BoundLibrary:
 
 def used_names(texts: Iterable[str]) -> frozenset[str]:
     """The names that Rust texts take from `api`: those in `api::NAME` and in `use super::api::{NAME, NAME}`."""
-    found = set()
-    for match in (match for text in texts for match in _USE.finditer(text)):
+    return frozenset[str]().union(*map(_names_in, texts))
+
+
+@cache  # the same texts are asked about once for each file that declares something
+def _names_in(text: str) -> frozenset[str]:
+    found: set[str] = set()
+    for match in _USE.finditer(text):
         found |= {match["name"]} if match["name"] else set(re.findall(r"\w+", match["names"]))
     return frozenset(found - {"self"})
 
