@@ -16,8 +16,8 @@ export ARCH
 PARTS := releases newest-release backend-tests kernel-tests mutations code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects kernel-tests backend-tests tsan \
-	mutations releases newest-release lint format regen bench clean
+.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
+	kernel-tests backend-tests tsan mutations releases newest-release lint format regen bench clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

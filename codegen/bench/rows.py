@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codegen.bench.model import Operand, Row
@@ -459,65 +460,23 @@ ELEMENTWISE_TIME, OTHER_TIME = 1.3, 2.5
 
 
 def _small() -> Iterator[Row]:
-    """Operations on 64 KiB of f32, of which most of the time goes to launching them."""
-    from codegen.device.ops.binary import binary
-    from codegen.device.ops.cast import cast
-    from codegen.device.ops.copy import contiguous
-    from codegen.device.ops.norm import rms_norm
-    from codegen.device.ops.parametric import affine
-    from codegen.device.ops.reduce import reduce
-    from codegen.device.ops.softmax import softmax
-    from codegen.device.ops.unary import unary
-
-    square, rows, long, width = (128, 128), (16, 1024), (4, 4096), (4096,)
-    yield _short("relu", (square,), lambda k, t: unary(k, "relu", t[0]), lambda torch, t: torch.relu(t[0]))
-    yield _short(
-        "gelu",
-        (square,),
-        lambda k, t: unary(k, "gelu", t[0]),
-        lambda torch, t: torch.nn.functional.gelu(t[0], approximate="tanh"),
-    )
-    yield _short("add", (square, square), lambda k, t: binary(k, "add", t[0], t[1]), lambda _, t: t[0] + t[1], moved=3)
-    yield _short("affine", (square,), lambda k, t: affine(k, t[0], 1.5, 0.25), lambda _, t: t[0] * 1.5 + 0.25)
-    yield _short(
-        "cast f32 to f16", (square,), lambda k, t: cast(k, t[0], dtype("f16")), lambda _, t: t[0].half(), moved=1.5
-    )
-    yield _short(
-        "transpose",
-        (square,),
-        lambda k, t: contiguous(k, t[0].transpose(1, 0)),
-        lambda _, t: t[0].t().contiguous(),
-        OTHER_TIME,
-    )
-    yield _short(
-        "sum of the last dimension",
-        (rows,),
-        lambda k, t: reduce(k, "sum", t[0], (1,)),
-        lambda torch, t: torch.sum(t[0], 1, keepdim=True),
-        OTHER_TIME,
-        moved=1,
-    )
-    yield _short(
-        "softmax", (rows,), lambda k, t: softmax(k, t[0]), lambda torch, t: torch.softmax(t[0], -1), OTHER_TIME
-    )
-    yield _short(
-        "rms_norm",
-        (long, width),
-        lambda k, t: rms_norm(k, t[0], t[1], 1e-5),
-        lambda torch, t: torch.nn.functional.rms_norm(t[0], width, t[1], 1e-5),
-        OTHER_TIME,
-    )
+    """Operations of the rows above on 64 KiB of f32, of which most of the time goes to launching them."""
+    large = {row.op: row for rows in (_elementwise, _moves, _reductions, _fused) for row in rows("f32")}
+    large["cast f32 to f16"] = _cast("f32", "f16")
+    square, wide, long, width = (128, 128), (16, 1024), (4, 4096), (4096,)
+    yield _short(large["relu"], ELEMENTWISE_TIME, square)
+    yield _short(large["gelu"], ELEMENTWISE_TIME, square)
+    yield _short(large["add"], ELEMENTWISE_TIME, square, square)
+    yield _short(large["affine"], ELEMENTWISE_TIME, square)
+    yield _short(large["cast f32 to f16"], ELEMENTWISE_TIME, square)
+    yield _short(large["transpose"], OTHER_TIME, square)
+    yield _short(large["sum of the last dimension"], OTHER_TIME, wide)
+    yield _short(large["softmax"], OTHER_TIME, wide)
+    yield _short(large["rms_norm"], OTHER_TIME, long, width)
 
 
-def _short(
-    op: str,
-    shapes: tuple[tuple[int, ...], ...],
-    ours: Callable[[Kernels, Sequence[Tensor]], Tensor],
-    theirs: Callable[[Any, Sequence[Any]], Any],
-    goal: float = ELEMENTWISE_TIME,
-    moved: float = 2,
-) -> Row:
-    """`moved` counts tensors of the first shape."""
-    inputs = tuple(Operand("f32", shape) for shape in shapes)
-    size, loose = round(moved * _bytes(("f32", shapes[0]))), ROUNDING["f32"] * 64
-    return Row(op, "f32", _size(shapes[0]), inputs, ours, theirs, size, goal, "time", tolerance=loose)
+def _short(large: Row, goal: float, *shapes: tuple[int, ...]) -> Row:
+    """A row's operation on inputs of these shapes, with as many bytes moved for each element of the first."""
+    inputs = tuple(replace(operand, shape=shape) for operand, shape in zip(large.inputs, shapes, strict=True))
+    moved = large.moved // math.prod(large.inputs[0].shape) * math.prod(shapes[0])
+    return replace(large, dtype="f32", size=_size(shapes[0]), inputs=inputs, moved=moved, goal=goal, limit="time")

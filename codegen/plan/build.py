@@ -62,9 +62,7 @@ def plan_tree(
     states = _States(tree, specs, scan, gating, runtime)
     done: list[PhaseChanges] = []
     previous: State = {}
-    numbers = [spec.phase for spec in wanted]
-    after_each = states.after_each([numbers[: count + 1] for count in range(len(numbers))])
-    for phase, state in zip(wanted, after_each, strict=True):
+    for phase, state in zip(wanted, states.after_each(wanted), strict=True):
         done.append(PhaseChanges(phase.phase, phase.name, phase.summary, _changes(tree, previous, state)))
         previous = state
     return Plan(tree.release, gating.value, runtime.value, tuple(done))
@@ -124,14 +122,13 @@ class _States:
         self._formatted: dict[str, str] = {}
         self._parsed: dict[str, str] = {}
         self._whole: State = {}
-        self._whole_phases: set[int] = set()
 
     @cached_property
     def _backend(self) -> BackendContext:
         return files.backend_of(self.tree)
 
-    def after_each(self, prefixes: Sequence[Sequence[int]]) -> Iterator[State]:
-        """The states after sets of phases, each of which has one phase more than the one before.
+    def after_each(self, phases: Sequence[PhaseSpec]) -> Iterator[State]:
+        """The state after each of the phases, which are applied one after another.
 
         rustfmt runs beside us: while it reads the edited files of all of them, new files are rendered.
         """
@@ -140,13 +137,12 @@ class _States:
         python = self.scan.python
         with ThreadPoolExecutor(max_workers=1) as beside:
             pairs = []
-            for phases in prefixes:
-                state = self._edited(phases)
+            for count in range(1, len(phases) + 1):
+                state = self._edited([phase.phase for phase in phases[:count]])
                 rust = {path: entry.text for path, entry in state.items() if path not in python}
                 pairs.append((state, beside.submit(self._wishes, rust)))
-            for phases, (state, wish) in zip(prefixes, pairs, strict=True):
-                for phase in (spec for spec in self.specs.phases if spec.phase in phases):
-                    self._add_whole_files(phase)
+            for phase, (state, wish) in zip(phases, pairs, strict=True):
+                self._add_whole_files(phase)
                 for path, entry in state.items():
                     if path in python:
                         _refuse_broken_python(path, entry)
@@ -170,9 +166,6 @@ class _States:
 
     def _add_whole_files(self, phase: PhaseSpec) -> None:
         """New files and manifests do not depend on the edits of other phases, so each phase's are made once."""
-        if phase.phase in self._whole_phases:
-            return
-        self._whole_phases.add(phase.phase)
         wanted = [
             rule
             for rule in phase.files

@@ -16,7 +16,7 @@ from codegen.kernels.dtypes import GROUPS
 from codegen.kernels.layout import View, launches, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from codegen.device.tensor import Tensor
 
@@ -78,7 +78,22 @@ def column_launches(symbol: str, block: int, y: Tensor, x: Tensor, ids: Indices,
     """Launches in which a thread walks along n: kernels (y, x, ids, stride, n, x step, ids step, views of columns)."""
     views = (targets(space, ids.size, space.right), space.contiguous, ids.view)
     columns = [View((space.left, space.right), (view.strides[0], view.strides[2])) for view in views]
-    for _, layout in launches(merged(columns)):
+    steps = (u32(space.n), i64(space.right), i64(ids.view.strides[1]))
+    yield from update_launches(symbol, block, y, x, ids, space, columns, steps)
+
+
+def update_launches(
+    symbol: str,
+    block: int,
+    y: Tensor,
+    x: Tensor,
+    ids: Indices,
+    space: Space,
+    views: Sequence[View],
+    more: tuple[bytes, ...] = (),
+) -> Iterator[Launch]:
+    """Launches over views of y at index 0, of x and of the indices: kernels (y, x, ids, stride, `more`, views)."""
+    for _, layout in launches(merged(views)):
         to, source, indices = layout.offsets
         yield Launch(
             symbol,
@@ -89,9 +104,7 @@ def column_launches(symbol: str, block: int, y: Tensor, x: Tensor, ids: Indices,
                 pointer(x.address + source * x.dtype.size),
                 ids.argument(indices),
                 i64(space.right),
-                u32(space.n),
-                i64(space.right),
-                i64(ids.view.strides[1]),
+                *more,
                 layout.pack(),
             ),
         )

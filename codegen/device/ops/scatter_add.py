@@ -10,10 +10,10 @@ import struct
 from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
-from codegen.device.kernels import MAX_GRID, grid_for, i64, pointer
-from codegen.device.ops.ids import Indices, Space, column_launches, require_contiguous, targets
+from codegen.device.kernels import MAX_GRID, pointer
+from codegen.device.ops.ids import Indices, Space, column_launches, require_contiguous, targets, update_launches
 from codegen.kernels.dtypes import dtype
-from codegen.kernels.layout import View, launches, merged
+from codegen.kernels.layout import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,20 +107,7 @@ def atomic_launches(
     """Launches with a thread for each element of x."""
     block, width = numbers["block"], columns_of_strip(numbers, space, ids.size, x.dtype)
     for views in strips((targets(space, ids.size, space.right), space.contiguous, ids.view), width):
-        for _, layout in launches(merged(views)):
-            to, source, indices = layout.offsets
-            yield Launch(
-                symbol,
-                grid_for(layout.count, block),
-                (block, 1, 1),
-                (
-                    pointer(y.address + to * y.dtype.size),
-                    pointer(x.address + source * x.dtype.size),
-                    ids.argument(indices),
-                    i64(space.right),
-                    layout.pack(),
-                ),
-            )
+        yield from update_launches(symbol, block, y, x, ids, space, views)
 
 
 def lds_launch(symbol: str, block: int, y: Tensor, x: Tensor, ids: Indices, space: Space, width: int) -> Launch:
