@@ -105,6 +105,11 @@ class Layout:
         outward = [View(self.shape[::-1], strides[::-1]) for strides in self.strides]
         return sum(view.is_contiguous << k for k, view in enumerate(outward))
 
+    @property
+    def all_flat(self) -> bool:
+        """Whether every view is contiguous."""
+        return self.flat == (1 << len(self.strides)) - 1
+
     def pack(self) -> bytes:
         """The bytes of `candle::Layout<OPERANDS>`. Raises ValueError for more than MAX_RANK dimensions."""
         if len(self.shape) > MAX_RANK:

@@ -68,7 +68,7 @@ class Budget(Model):
     """The most that a kernel of the family may use, on any architecture; spills are never allowed."""
 
     vgprs: Annotated[int, Field(ge=1, le=512)]
-    """Vector registers per lane, accumulation registers included."""
+    """Vector registers per lane, accumulation registers included. More are allowed where they cost no wave."""
     lds: Annotated[int, Field(ge=0, le=65536)]
     """Bytes of statically allocated LDS per block."""
 

@@ -91,7 +91,7 @@ def _excesses(found: KernelResources, budget: Budget) -> list[str]:
     if kernel.scratch or kernel.dynamic_stack:
         stack = ", and its stack can grow" if kernel.dynamic_stack else ""
         said.append(f"keeps {kernel.scratch} bytes per lane in scratch memory{stack}")
-    if found.vgprs > budget.vgprs:
+    if found.vgprs > budget.vgprs and found.occupancy < found.architecture.max_waves:
         said.append(f"needs {found.vgprs} VGPRs of {budget.vgprs} allowed")
     if kernel.lds > budget.lds:
         said.append(f"needs {kernel.lds} bytes of LDS of {budget.lds} allowed")

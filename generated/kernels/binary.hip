@@ -63,185 +63,185 @@ struct maximum_of_any {
   }
 };
 
-CANDLE_KERNEL(CANDLE_BLOCK) add_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, add_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, add_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_u32(u32 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u32, add_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_u32(u32 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u32, add_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_i16(i16 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<i16, add_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_i16(i16 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i16, add_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_i32(i32 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<i32, add_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_i32(i32 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i32, add_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_i64(i64 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<i64, add_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_i64(i64 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i64, add_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_bf16(bf16 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<bf16, add_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_bf16(bf16 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<bf16, add_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_f16(f16 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<f16, add_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_f16(f16 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f16, add_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_f32(f32 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<f32, add_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_f32(f32 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f32, add_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_f64(f64 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<f64, add_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_f64(f64 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f64, add_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) add_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<f8e4m3, add_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) add_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f8e4m3, add_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, sub_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, sub_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_u32(u32 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u32, sub_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_u32(u32 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u32, sub_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_i16(i16 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<i16, sub_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_i16(i16 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i16, sub_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_i32(i32 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<i32, sub_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_i32(i32 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i32, sub_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_i64(i64 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<i64, sub_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_i64(i64 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i64, sub_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_bf16(bf16 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<bf16, sub_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_bf16(bf16 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<bf16, sub_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_f16(f16 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<f16, sub_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_f16(f16 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f16, sub_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_f32(f32 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<f32, sub_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_f32(f32 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f32, sub_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_f64(f64 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<f64, sub_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_f64(f64 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f64, sub_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sub_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<f8e4m3, sub_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) sub_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f8e4m3, sub_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, mul_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, mul_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_u32(u32 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u32, mul_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_u32(u32 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u32, mul_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_i16(i16 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<i16, mul_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_i16(i16 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i16, mul_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_i32(i32 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<i32, mul_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_i32(i32 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i32, mul_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_i64(i64 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<i64, mul_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_i64(i64 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i64, mul_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_bf16(bf16 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<bf16, mul_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_bf16(bf16 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<bf16, mul_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_f16(f16 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<f16, mul_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_f16(f16 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f16, mul_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_f32(f32 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<f32, mul_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_f32(f32 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f32, mul_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_f64(f64 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<f64, mul_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_f64(f64 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f64, mul_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) mul_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<f8e4m3, mul_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) mul_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f8e4m3, mul_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, div_of_integer<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, div_of_integer<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_u32(u32 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u32, div_of_integer<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_u32(u32 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u32, div_of_integer<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_i16(i16 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<i16, div_of_integer<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_i16(i16 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i16, div_of_integer<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_i32(i32 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<i32, div_of_integer<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_i32(i32 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i32, div_of_integer<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_i64(i64 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<i64, div_of_integer<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_i64(i64 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i64, div_of_integer<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_bf16(bf16 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<bf16, div_of_float<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_bf16(bf16 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<bf16, div_of_float<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_f16(f16 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<f16, div_of_float<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_f16(f16 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f16, div_of_float<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_f32(f32 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<f32, div_of_float<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_f32(f32 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f32, div_of_float<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_f64(f64 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<f64, div_of_float<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_f64(f64 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f64, div_of_float<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) div_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<f8e4m3, div_of_float<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) div_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f8e4m3, div_of_float<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, minimum_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, minimum_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_u32(u32 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u32, minimum_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_u32(u32 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u32, minimum_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_i16(i16 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<i16, minimum_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_i16(i16 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i16, minimum_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_i32(i32 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<i32, minimum_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_i32(i32 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i32, minimum_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_i64(i64 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<i64, minimum_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_i64(i64 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i64, minimum_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_bf16(bf16 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<bf16, minimum_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_bf16(bf16 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<bf16, minimum_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_f16(f16 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<f16, minimum_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_f16(f16 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f16, minimum_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_f32(f32 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<f32, minimum_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_f32(f32 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f32, minimum_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_f64(f64 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<f64, minimum_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_f64(f64 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f64, minimum_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) minimum_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<f8e4m3, minimum_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) minimum_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f8e4m3, minimum_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, maximum_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, maximum_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_u32(u32 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u32, maximum_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_u32(u32 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u32, maximum_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_i16(i16 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<i16, maximum_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_i16(i16 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i16, maximum_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_i32(i32 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<i32, maximum_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_i32(i32 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i32, maximum_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_i64(i64 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<i64, maximum_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_i64(i64 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<i64, maximum_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_bf16(bf16 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<bf16, maximum_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_bf16(bf16 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<bf16, maximum_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_f16(f16 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<f16, maximum_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_f16(f16 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f16, maximum_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_f32(f32 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<f32, maximum_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_f32(f32 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f32, maximum_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_f64(f64 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<f64, maximum_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_f64(f64 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f64, maximum_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) maximum_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<f8e4m3, maximum_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(CANDLE_BLOCK) maximum_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f8e4m3, maximum_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
 
 } // namespace candle

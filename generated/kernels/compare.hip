@@ -40,185 +40,185 @@ struct ge_of_any {
   CANDLE_DEVICE u8 operator()([[maybe_unused]] Wide<T> a, [[maybe_unused]] Wide<T> b) const { return a >= b; }
 };
 
-CANDLE_KERNEL(256) eq_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_u32(u8 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_u32(u8 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_i16(u8 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_i16(u8 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_i32(u8 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_i32(u8 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_i64(u8 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_i64(u8 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_bf16(u8 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_bf16(u8 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_f16(u8 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_f16(u8 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_f32(u8 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_f32(u8 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_f64(u8 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_f64(u8 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) eq_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<u8, eq_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) eq_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, eq_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_u32(u8 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_u32(u8 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_i16(u8 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_i16(u8 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_i32(u8 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_i32(u8 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_i64(u8 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_i64(u8 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_bf16(u8 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_bf16(u8 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_f16(u8 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_f16(u8 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_f32(u8 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_f32(u8 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_f64(u8 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_f64(u8 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ne_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<u8, ne_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ne_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ne_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_u32(u8 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_u32(u8 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_i16(u8 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_i16(u8 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_i32(u8 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_i32(u8 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_i64(u8 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_i64(u8 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_bf16(u8 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_bf16(u8 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_f16(u8 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_f16(u8 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_f32(u8 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_f32(u8 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_f64(u8 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_f64(u8 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) lt_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<u8, lt_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) lt_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, lt_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_u32(u8 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_u32(u8 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_i16(u8 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_i16(u8 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_i32(u8 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_i32(u8 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_i64(u8 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_i64(u8 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_bf16(u8 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_bf16(u8 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_f16(u8 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_f16(u8 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_f32(u8 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_f32(u8 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_f64(u8 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_f64(u8 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) le_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<u8, le_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) le_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, le_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_u32(u8 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_u32(u8 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_i16(u8 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_i16(u8 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_i32(u8 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_i32(u8 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_i64(u8 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_i64(u8 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_bf16(u8 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_bf16(u8 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_f16(u8 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_f16(u8 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_f32(u8 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_f32(u8 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_f64(u8 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_f64(u8 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) gt_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<u8, gt_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) gt_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, gt_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_u8(u8 *y, const u8 *a, const u8 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<u8>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<u8>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_u32(u8 *y, const u32 *a, const u32 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<u32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_u32(u8 *y, const u32 *a, const u32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<u32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_i16(u8 *y, const i16 *a, const i16 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<i16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_i16(u8 *y, const i16 *a, const i16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<i16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_i32(u8 *y, const i32 *a, const i32 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<i32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_i32(u8 *y, const i32 *a, const i32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<i32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_i64(u8 *y, const i64 *a, const i64 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<i64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_i64(u8 *y, const i64 *a, const i64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<i64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_bf16(u8 *y, const bf16 *a, const bf16 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<bf16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_bf16(u8 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<bf16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_f16(u8 *y, const f16 *a, const f16 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<f16>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_f16(u8 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<f16>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_f32(u8 *y, const f32 *a, const f32 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<f32>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_f32(u8 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<f32>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_f64(u8 *y, const f64 *a, const f64 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<f64>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_f64(u8 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<f64>>{}, packs, layout, y, a, b);
 }
-CANDLE_KERNEL(256) ge_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Layout<2> layout) {
-  map(Rounded<u8, ge_of_any<f8e4m3>>{}, layout, y, a, b);
+CANDLE_KERNEL(256) ge_f8e4m3(u8 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<u8, ge_of_any<f8e4m3>>{}, packs, layout, y, a, b);
 }
 
 } // namespace candle

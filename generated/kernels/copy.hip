@@ -37,11 +37,13 @@ CANDLE_DEVICE void copy_rows(T *__restrict__ y, const T *__restrict__ x, u32 cou
   }
 }
 
-CANDLE_KERNEL(256) copy_b8(b8 *y, const b8 *x, Layout<1> layout) { map(Same(), layout, y, x); }
-CANDLE_KERNEL(256) copy_b16(b16 *y, const b16 *x, Layout<1> layout) { map(Same(), layout, y, x); }
-CANDLE_KERNEL(256) copy_b32(b32 *y, const b32 *x, Layout<1> layout) { map(Same(), layout, y, x); }
-CANDLE_KERNEL(256) copy_b64(b64 *y, const b64 *x, Layout<1> layout) { map(Same(), layout, y, x); }
-CANDLE_KERNEL(256) copy_b128(b128 *y, const b128 *x, Layout<1> layout) { map(Same(), layout, y, x); }
+CANDLE_KERNEL(256) copy_b8(b8 *y, const b8 *x, Packs packs, Layout<1> layout) { map(Same(), packs, layout, y, x); }
+CANDLE_KERNEL(256) copy_b16(b16 *y, const b16 *x, Packs packs, Layout<1> layout) { map(Same(), packs, layout, y, x); }
+CANDLE_KERNEL(256) copy_b32(b32 *y, const b32 *x, Packs packs, Layout<1> layout) { map(Same(), packs, layout, y, x); }
+CANDLE_KERNEL(256) copy_b64(b64 *y, const b64 *x, Packs packs, Layout<1> layout) { map(Same(), packs, layout, y, x); }
+CANDLE_KERNEL(256) copy_b128(b128 *y, const b128 *x, Packs packs, Layout<1> layout) {
+  map(Same(), packs, layout, y, x);
+}
 CANDLE_KERNEL(256) copy2d_b8(b8 *y, const b8 *x, u32 count, Divisor columns, i64 y_stride, i64 x_stride) {
   copy_rows(y, x, count, columns, y_stride, x_stride);
 }

@@ -18,8 +18,29 @@ constexpr u32 HELD = sizeof(T) == 8   ? 8
                      : sizeof(T) == 2 ? CANDLE_HELD_16
                                       : 16;
 
-CANDLE_DEVICE f32 inverse_root(f32 x) { return 1 / sqrtf(x); }
-CANDLE_DEVICE f64 inverse_root(f64 x) { return 1 / sqrt(x); }
+CANDLE_DEVICE f32 inverse_root(f32 x) { return rsqrtf(x); }
+CANDLE_DEVICE f64 inverse_root(f64 x) { return rsqrt(x); }
+
+// Numbers that all rows share, one for each element of a row. A member's first pack is on its way while the row is
+// summed up: where rows are few, there is no other work for that time.
+template <class T, class Row>
+struct Weights {
+  RowIn<T> weights;
+  Pack<T, Row::LANES> first;
+
+  CANDLE_DEVICE Weights(const T *weights, const Row &row) : weights{weights, 0} {
+    const PackPlace place = {0, row.team.member() * Row::LANES};
+    if (weights != nullptr && place.number() < row.length) first = load(place);
+  }
+
+  CANDLE_DEVICE bool exist() const { return weights.tile != nullptr; }
+  CANDLE_DEVICE typename Row::Values at(PackPlace place) const {
+    return widened<Row::LANES, T>(place.start == 0 ? first : load(place));
+  }
+
+private:
+  CANDLE_DEVICE Pack<T, Row::LANES> load(PackPlace place) const { return weights.template load<Row::LANES>(place); }
+};
 
 // Traffic of both norms: a row that is held is read once and written once, 16 bytes a lane; each statistic costs a
 // streamed row one more reading, from cache. So do alpha and beta, which all rows share.
@@ -39,13 +60,14 @@ struct RmsNorm {
 #pragma unroll
       for (u32 l = 0; l < Row::LANES; ++l) squares += x.lane[l] * x.lane[l];
     });
+    const Weights<T, Row> factors(alpha, row);
     const Value scale = inverse_root(row.team.reduce(squares, Value(0), Add()) / Value(row.length) + Value(eps));
     row.each_pack([&](const Values &x, PackPlace place) {
       Values result;
 #pragma unroll
       for (u32 l = 0; l < Row::LANES; ++l) result.lane[l] = x.lane[l] * scale;
-      if (alpha != nullptr) {
-        const Values factor = widened<Row::LANES, T>(RowIn<T>{alpha, 0}.template load<Row::LANES>(place));
+      if (factors.exist()) {
+        const Values factor = factors.at(place);
 #pragma unroll
         for (u32 l = 0; l < Row::LANES; ++l) result.lane[l] *= factor.lane[l];
       }

@@ -33,85 +33,85 @@ struct elu_of_float {
   CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return x >= 0 ? x : alpha * expm1(x); }
 };
 
-CANDLE_KERNEL(256) affine_u8(u8 *y, const u8 *x, u8 mul, u8 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_u8(u8 *y, const u8 *x, u8 mul, u8 add, Packs packs, Layout<1> layout) {
   const affine_of_integer<u8> f = {mul, add};
-  map_unary(Rounded<u8, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<u8, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_u32(u32 *y, const u32 *x, u32 mul, u32 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_u32(u32 *y, const u32 *x, u32 mul, u32 add, Packs packs, Layout<1> layout) {
   const affine_of_integer<u32> f = {mul, add};
-  map_unary(Rounded<u32, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<u32, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_i16(i16 *y, const i16 *x, i16 mul, i16 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_i16(i16 *y, const i16 *x, i16 mul, i16 add, Packs packs, Layout<1> layout) {
   const affine_of_integer<i16> f = {mul, add};
-  map_unary(Rounded<i16, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<i16, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_i32(i32 *y, const i32 *x, i32 mul, i32 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_i32(i32 *y, const i32 *x, i32 mul, i32 add, Packs packs, Layout<1> layout) {
   const affine_of_integer<i32> f = {mul, add};
-  map_unary(Rounded<i32, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<i32, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_i64(i64 *y, const i64 *x, i64 mul, i64 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_i64(i64 *y, const i64 *x, i64 mul, i64 add, Packs packs, Layout<1> layout) {
   const affine_of_integer<i64> f = {mul, add};
-  map_unary(Rounded<i64, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<i64, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_bf16(bf16 *y, const bf16 *x, f32 mul, f32 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_bf16(bf16 *y, const bf16 *x, f32 mul, f32 add, Packs packs, Layout<1> layout) {
   const affine_of_float<bf16> f = {mul, add};
-  map_unary(Rounded<bf16, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<bf16, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_f16(f16 *y, const f16 *x, f32 mul, f32 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_f16(f16 *y, const f16 *x, f32 mul, f32 add, Packs packs, Layout<1> layout) {
   const affine_of_float<f16> f = {mul, add};
-  map_unary(Rounded<f16, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f16, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_f32(f32 *y, const f32 *x, f32 mul, f32 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_f32(f32 *y, const f32 *x, f32 mul, f32 add, Packs packs, Layout<1> layout) {
   const affine_of_float<f32> f = {mul, add};
-  map_unary(Rounded<f32, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f32, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_f64(f64 *y, const f64 *x, f64 mul, f64 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_f64(f64 *y, const f64 *x, f64 mul, f64 add, Packs packs, Layout<1> layout) {
   const affine_of_float<f64> f = {mul, add};
-  map_unary(Rounded<f64, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f64, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) affine_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 mul, f32 add, Layout<1> layout) {
+CANDLE_KERNEL(256) affine_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 mul, f32 add, Packs packs, Layout<1> layout) {
   const affine_of_float<f8e4m3> f = {mul, add};
-  map_unary(Rounded<f8e4m3, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f8e4m3, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) powf_bf16(bf16 *y, const bf16 *x, f32 exponent, Layout<1> layout) {
+CANDLE_KERNEL(256) powf_bf16(bf16 *y, const bf16 *x, f32 exponent, Packs packs, Layout<1> layout) {
   const powf_of_float<bf16> f = {exponent};
-  map_unary(Rounded<bf16, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<bf16, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) powf_f16(f16 *y, const f16 *x, f32 exponent, Layout<1> layout) {
+CANDLE_KERNEL(256) powf_f16(f16 *y, const f16 *x, f32 exponent, Packs packs, Layout<1> layout) {
   const powf_of_float<f16> f = {exponent};
-  map_unary(Rounded<f16, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f16, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) powf_f32(f32 *y, const f32 *x, f32 exponent, Layout<1> layout) {
+CANDLE_KERNEL(256) powf_f32(f32 *y, const f32 *x, f32 exponent, Packs packs, Layout<1> layout) {
   const powf_of_float<f32> f = {exponent};
-  map_unary(Rounded<f32, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f32, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) powf_f64(f64 *y, const f64 *x, f64 exponent, Layout<1> layout) {
+CANDLE_KERNEL(256) powf_f64(f64 *y, const f64 *x, f64 exponent, Packs packs, Layout<1> layout) {
   const powf_of_float<f64> f = {exponent};
-  map_unary(Rounded<f64, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f64, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) powf_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 exponent, Layout<1> layout) {
+CANDLE_KERNEL(256) powf_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 exponent, Packs packs, Layout<1> layout) {
   const powf_of_float<f8e4m3> f = {exponent};
-  map_unary(Rounded<f8e4m3, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f8e4m3, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) elu_bf16(bf16 *y, const bf16 *x, f32 alpha, Layout<1> layout) {
+CANDLE_KERNEL(256) elu_bf16(bf16 *y, const bf16 *x, f32 alpha, Packs packs, Layout<1> layout) {
   const elu_of_float<bf16> f = {alpha};
-  map_unary(Rounded<bf16, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<bf16, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) elu_f16(f16 *y, const f16 *x, f32 alpha, Layout<1> layout) {
+CANDLE_KERNEL(256) elu_f16(f16 *y, const f16 *x, f32 alpha, Packs packs, Layout<1> layout) {
   const elu_of_float<f16> f = {alpha};
-  map_unary(Rounded<f16, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f16, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) elu_f32(f32 *y, const f32 *x, f32 alpha, Layout<1> layout) {
+CANDLE_KERNEL(256) elu_f32(f32 *y, const f32 *x, f32 alpha, Packs packs, Layout<1> layout) {
   const elu_of_float<f32> f = {alpha};
-  map_unary(Rounded<f32, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f32, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) elu_f64(f64 *y, const f64 *x, f64 alpha, Layout<1> layout) {
+CANDLE_KERNEL(256) elu_f64(f64 *y, const f64 *x, f64 alpha, Packs packs, Layout<1> layout) {
   const elu_of_float<f64> f = {alpha};
-  map_unary(Rounded<f64, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f64, decltype(f)>{f}, packs, layout, y, x);
 }
-CANDLE_KERNEL(256) elu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 alpha, Layout<1> layout) {
+CANDLE_KERNEL(256) elu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 alpha, Packs packs, Layout<1> layout) {
   const elu_of_float<f8e4m3> f = {alpha};
-  map_unary(Rounded<f8e4m3, decltype(f)>{f}, layout, y, x);
+  map_unary(Rounded<f8e4m3, decltype(f)>{f}, packs, layout, y, x);
 }
 
 } // namespace candle

@@ -210,7 +210,7 @@ pub(crate) mod binary {
 pub(crate) mod cast {
     use super::*;
 
-    pub(crate) const BLOCK: usize = 256;
+    pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 2,
@@ -674,6 +674,7 @@ pub(crate) mod permute {
     pub(crate) const PACK_B64: usize = 2;
     pub(crate) const PACK_B128: usize = 1;
     pub(crate) const LEAST_USE: usize = 4;
+    pub(crate) const LEAST_TILES: usize = 16;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 12,

@@ -169,452 +169,452 @@ struct sign_of_any {
   CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> x) const { return (x > 0) - (x < 0); }
 };
 
-CANDLE_KERNEL(CANDLE_BLOCK) exp_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, exp_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) exp_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, exp_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) exp_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, exp_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) exp_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, exp_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) exp_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, exp_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) exp_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, exp_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) exp_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, exp_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) exp_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, exp_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) exp_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, exp_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) exp_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, exp_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) log_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, log_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) log_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, log_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) log_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, log_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) log_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, log_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) log_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, log_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) log_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, log_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) log_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, log_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) log_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, log_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) log_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, log_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) log_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, log_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sin_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, sin_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sin_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, sin_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sin_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, sin_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sin_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, sin_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sin_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, sin_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sin_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, sin_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sin_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, sin_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sin_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, sin_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sin_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, sin_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sin_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, sin_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) cos_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, cos_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) cos_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, cos_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) cos_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, cos_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) cos_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, cos_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) cos_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, cos_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) cos_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, cos_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) cos_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, cos_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) cos_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, cos_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) cos_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, cos_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) cos_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, cos_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) tanh_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, tanh_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) tanh_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, tanh_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) tanh_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, tanh_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) tanh_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, tanh_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) tanh_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, tanh_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) tanh_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, tanh_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) tanh_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, tanh_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) tanh_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, tanh_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) tanh_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, tanh_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) tanh_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, tanh_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) neg_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, neg_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) neg_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, neg_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) neg_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, neg_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) neg_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, neg_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) neg_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, neg_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) neg_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, neg_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) neg_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, neg_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) neg_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, neg_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) neg_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, neg_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) neg_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, neg_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) recip_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, recip_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) recip_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, recip_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) recip_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, recip_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) recip_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, recip_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) recip_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, recip_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) recip_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, recip_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) recip_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, recip_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) recip_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, recip_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) recip_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, recip_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) recip_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, recip_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqr_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, sqr_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqr_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, sqr_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqr_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, sqr_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqr_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, sqr_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqr_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, sqr_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqr_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, sqr_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqr_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, sqr_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqr_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, sqr_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqr_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, sqr_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqr_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, sqr_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqrt_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, sqrt_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqrt_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, sqrt_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, sqrt_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, sqrt_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, sqrt_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, sqrt_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, sqrt_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, sqrt_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, sqrt_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sqrt_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, sqrt_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, sigmoid_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, sigmoid_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, sigmoid_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, sigmoid_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, sigmoid_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, sigmoid_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, sigmoid_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sigmoid_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, sigmoid_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, silu_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, silu_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, silu_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, silu_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, silu_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, silu_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, silu_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, silu_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, silu_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, silu_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, silu_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, silu_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, silu_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, silu_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, silu_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, silu_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, silu_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, silu_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) silu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, silu_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) silu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, silu_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, gelu_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, gelu_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, gelu_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, gelu_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, gelu_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, gelu_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, gelu_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, gelu_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, gelu_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, gelu_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, gelu_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, gelu_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, gelu_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, gelu_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, gelu_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, gelu_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, gelu_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, gelu_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, gelu_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, gelu_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, gelu_erf_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, gelu_erf_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, gelu_erf_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, gelu_erf_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, gelu_erf_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, gelu_erf_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, gelu_erf_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, gelu_erf_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, gelu_erf_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, gelu_erf_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, gelu_erf_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, gelu_erf_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, gelu_erf_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, gelu_erf_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, gelu_erf_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, gelu_erf_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, gelu_erf_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, gelu_erf_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, gelu_erf_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) gelu_erf_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, gelu_erf_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, erf_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, erf_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, erf_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, erf_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, erf_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, erf_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, erf_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, erf_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, erf_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, erf_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, erf_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, erf_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, erf_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, erf_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, erf_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, erf_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, erf_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, erf_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) erf_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, erf_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) erf_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, erf_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, relu_of_any<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, relu_of_any<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, relu_of_any<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, relu_of_any<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, relu_of_any<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, relu_of_any<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, relu_of_any<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, relu_of_any<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, relu_of_any<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, relu_of_any<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, relu_of_any<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, relu_of_any<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, relu_of_any<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, relu_of_any<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, relu_of_any<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, relu_of_any<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, relu_of_any<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, relu_of_any<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) relu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, relu_of_f8e4m3<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) relu_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, relu_of_f8e4m3<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, abs_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, abs_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, abs_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, abs_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, abs_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, abs_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, abs_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, abs_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, abs_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, abs_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, abs_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, abs_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, abs_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, abs_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, abs_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, abs_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, abs_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, abs_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) abs_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, abs_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) abs_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, abs_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, floor_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, floor_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, floor_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, floor_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, floor_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, floor_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, floor_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, floor_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, floor_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, floor_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, floor_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, floor_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, floor_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, floor_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, floor_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, floor_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, floor_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, floor_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) floor_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, floor_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) floor_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, floor_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, ceil_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, ceil_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, ceil_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, ceil_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, ceil_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, ceil_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, ceil_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, ceil_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, ceil_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, ceil_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, ceil_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, ceil_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, ceil_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, ceil_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, ceil_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, ceil_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, ceil_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, ceil_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) ceil_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, ceil_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) ceil_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, ceil_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, round_of_integer<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, round_of_integer<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, round_of_integer<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, round_of_integer<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, round_of_integer<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, round_of_integer<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, round_of_integer<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, round_of_integer<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, round_of_integer<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, round_of_integer<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, round_of_float<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, round_of_float<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, round_of_float<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, round_of_float<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, round_of_float<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, round_of_float<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, round_of_float<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, round_of_float<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) round_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, round_of_float<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) round_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, round_of_float<f8e4m3>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_u8(u8 *y, const u8 *x, Layout<1> layout) {
-  map_unary(Rounded<u8, sign_of_any<u8>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_u8(u8 *y, const u8 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u8, sign_of_any<u8>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_u32(u32 *y, const u32 *x, Layout<1> layout) {
-  map_unary(Rounded<u32, sign_of_any<u32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_u32(u32 *y, const u32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<u32, sign_of_any<u32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_i16(i16 *y, const i16 *x, Layout<1> layout) {
-  map_unary(Rounded<i16, sign_of_any<i16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_i16(i16 *y, const i16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i16, sign_of_any<i16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_i32(i32 *y, const i32 *x, Layout<1> layout) {
-  map_unary(Rounded<i32, sign_of_any<i32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_i32(i32 *y, const i32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i32, sign_of_any<i32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_i64(i64 *y, const i64 *x, Layout<1> layout) {
-  map_unary(Rounded<i64, sign_of_any<i64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_i64(i64 *y, const i64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<i64, sign_of_any<i64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_bf16(bf16 *y, const bf16 *x, Layout<1> layout) {
-  map_unary(Rounded<bf16, sign_of_any<bf16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_bf16(bf16 *y, const bf16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<bf16, sign_of_any<bf16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_f16(f16 *y, const f16 *x, Layout<1> layout) {
-  map_unary(Rounded<f16, sign_of_any<f16>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_f16(f16 *y, const f16 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f16, sign_of_any<f16>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_f32(f32 *y, const f32 *x, Layout<1> layout) {
-  map_unary(Rounded<f32, sign_of_any<f32>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_f32(f32 *y, const f32 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f32, sign_of_any<f32>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_f64(f64 *y, const f64 *x, Layout<1> layout) {
-  map_unary(Rounded<f64, sign_of_any<f64>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_f64(f64 *y, const f64 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f64, sign_of_any<f64>>{}, packs, layout, y, x);
 }
-CANDLE_KERNEL(CANDLE_BLOCK) sign_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Layout<1> layout) {
-  map_unary(Rounded<f8e4m3, sign_of_any<f8e4m3>>{}, layout, y, x);
+CANDLE_KERNEL(CANDLE_BLOCK) sign_f8e4m3(f8e4m3 *y, const f8e4m3 *x, Packs packs, Layout<1> layout) {
+  map_unary(Rounded<f8e4m3, sign_of_any<f8e4m3>>{}, packs, layout, y, x);
 }
 
 } // namespace candle

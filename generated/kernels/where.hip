@@ -13,65 +13,69 @@ struct Where {
 };
 
 // Reads both values everywhere: nearly every cache line holds some that are wanted.
-CANDLE_KERNEL(256) where_b8_b8(b8 *y, const b8 *condition, const b8 *on_true, const b8 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+CANDLE_KERNEL(256)
+where_b8_b8(b8 *y, const b8 *condition, const b8 *on_true, const b8 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b8_b16(b16 *y, const b8 *condition, const b16 *on_true, const b16 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b8_b16(b16 *y, const b8 *condition, const b16 *on_true, const b16 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b8_b32(b32 *y, const b8 *condition, const b32 *on_true, const b32 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b8_b32(b32 *y, const b8 *condition, const b32 *on_true, const b32 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b8_b64(b64 *y, const b8 *condition, const b64 *on_true, const b64 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
-}
-CANDLE_KERNEL(256) where_b16_b8(b8 *y, const b16 *condition, const b8 *on_true, const b8 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b8_b64(b64 *y, const b8 *condition, const b64 *on_true, const b64 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b16_b16(b16 *y, const b16 *condition, const b16 *on_true, const b16 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b16_b8(b8 *y, const b16 *condition, const b8 *on_true, const b8 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b16_b32(b32 *y, const b16 *condition, const b32 *on_true, const b32 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b16_b16(b16 *y, const b16 *condition, const b16 *on_true, const b16 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b16_b64(b64 *y, const b16 *condition, const b64 *on_true, const b64 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
-}
-CANDLE_KERNEL(256) where_b32_b8(b8 *y, const b32 *condition, const b8 *on_true, const b8 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b16_b32(b32 *y, const b16 *condition, const b32 *on_true, const b32 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b32_b16(b16 *y, const b32 *condition, const b16 *on_true, const b16 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b16_b64(b64 *y, const b16 *condition, const b64 *on_true, const b64 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b32_b32(b32 *y, const b32 *condition, const b32 *on_true, const b32 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b32_b8(b8 *y, const b32 *condition, const b8 *on_true, const b8 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b32_b64(b64 *y, const b32 *condition, const b64 *on_true, const b64 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
-}
-CANDLE_KERNEL(256) where_b64_b8(b8 *y, const b64 *condition, const b8 *on_true, const b8 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b32_b16(b16 *y, const b32 *condition, const b16 *on_true, const b16 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b64_b16(b16 *y, const b64 *condition, const b16 *on_true, const b16 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b32_b32(b32 *y, const b32 *condition, const b32 *on_true, const b32 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b64_b32(b32 *y, const b64 *condition, const b32 *on_true, const b32 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b32_b64(b64 *y, const b32 *condition, const b64 *on_true, const b64 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 CANDLE_KERNEL(256)
-where_b64_b64(b64 *y, const b64 *condition, const b64 *on_true, const b64 *on_false, Layout<3> layout) {
-  map(Where(), layout, y, condition, on_true, on_false);
+where_b64_b8(b8 *y, const b64 *condition, const b8 *on_true, const b8 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
+}
+CANDLE_KERNEL(256)
+where_b64_b16(b16 *y, const b64 *condition, const b16 *on_true, const b16 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
+}
+CANDLE_KERNEL(256)
+where_b64_b32(b32 *y, const b64 *condition, const b32 *on_true, const b32 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
+}
+CANDLE_KERNEL(256)
+where_b64_b64(b64 *y, const b64 *condition, const b64 *on_true, const b64 *on_false, Packs packs, Layout<3> layout) {
+  map(Where(), packs, layout, y, condition, on_true, on_false);
 }
 
 } // namespace candle

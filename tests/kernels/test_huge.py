@@ -166,7 +166,7 @@ def test_elementwise_launches_of_more_than_4gi_elements(kernels: Kernels) -> Non
     done = 0
     for launch in plan("eq_f16", block, [a, row], y):
         result, first, second = (struct.unpack("<Q", argument)[0] for argument in launch.arguments[:3])
-        count = struct.unpack_from("<I", launch.arguments[3], 4)[0]
+        count = struct.unpack_from("<I", launch.arguments[-1], 4)[0]
         assert result - y.start == done
         assert [(first - a.start) // 2, (second - row.start) // 2] == element([a.view, row.view], done)
         assert launch.grid[0] * block >= count / lanes(u8, [f16, f16])

@@ -149,7 +149,7 @@ ELEMENTWISE = {
     ),
     "permute": Case(
         "permute_b8",
-        (Operand("u8", (M // 4 + 3, 128, K)),),
+        (Operand("u8", (M // 4 + 99, 128, K)),),
         lambda k, x: contiguous(k, part(x, 128).transpose(0, 2, 1)),
         ONCE,
         M // 16,

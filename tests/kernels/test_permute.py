@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,18 @@ PERMUTES = [
 ]
 
 
+@pytest.fixture
+def few_tiles(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles for small views, too."""
+    usual = kernels.numbers
+
+    def numbers(family: str) -> dict[str, int]:
+        return usual(family) | ({"least_tiles": 1} if family == "permute" else {})
+
+    monkeypatch.setattr(kernels, "numbers", numbers)
+
+
+@pytest.mark.usefixtures("few_tiles")
 @pytest.mark.parametrize("element", SIZES, ids=str)
 def test_transpose(kernels: Kernels, element: DType) -> None:
     for shape in MATRICES:
@@ -60,6 +73,7 @@ def test_transpose(kernels: Kernels, element: DType) -> None:
         _check(kernels, x, values.T)
 
 
+@pytest.mark.usefixtures("few_tiles")
 @pytest.mark.parametrize("element", SIZES, ids=str)
 def test_permute(kernels: Kernels, element: DType) -> None:
     for shape, order in PERMUTES:
@@ -68,6 +82,7 @@ def test_permute(kernels: Kernels, element: DType) -> None:
         assert_moved(contiguous(kernels, x), values.transpose(order))
 
 
+@pytest.mark.usefixtures("few_tiles")
 @pytest.mark.parametrize("element", SIZES, ids=str)
 def test_part_of_a_matrix(kernels: Kernels, element: DType) -> None:
     """Offsets and distances of rows that are no multiples of packs, on either side."""
@@ -78,6 +93,7 @@ def test_part_of_a_matrix(kernels: Kernels, element: DType) -> None:
         _check(kernels, x.transpose(1, 0), values[rows, columns].T)
 
 
+@pytest.mark.usefixtures("few_tiles")
 @pytest.mark.parametrize("element", SIZES, ids=str)
 def test_into_the_middle_of_a_buffer(kernels: Kernels, element: DType) -> None:
     values = random_values(element, (72, 136))
@@ -92,6 +108,7 @@ def test_into_the_middle_of_a_buffer(kernels: Kernels, element: DType) -> None:
         assert_moved(y, expected)
 
 
+@pytest.mark.usefixtures("few_tiles")
 def test_column_repeated_along_rows(kernels: Kernels) -> None:
     """A dimension of stride 0 is as good as any other."""
     values = random_values(dtype("f32"), (130, 1))
@@ -99,6 +116,7 @@ def test_column_repeated_along_rows(kernels: Kernels) -> None:
     _check(kernels, x, np.broadcast_to(values, (130, 96)))
 
 
+@pytest.mark.usefixtures("few_tiles")
 def test_pairs_move_as_one_element(kernels: Kernels) -> None:
     """Where some elements stay together, tiles are of wider elements: all widths are launched."""
     with launched(kernels) as symbols:
@@ -109,6 +127,7 @@ def test_pairs_move_as_one_element(kernels: Kernels) -> None:
     assert symbols == {f"permute_{width}" for width in expand(("packed-bits",))}
 
 
+@pytest.mark.usefixtures("few_tiles")
 def test_few_blocks_for_many_tiles(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that moves several tiles, one after the other, does not mix them up."""
     monkeypatch.setattr("codegen.device.ops.copy.MAX_GRID", 2)
@@ -117,6 +136,24 @@ def test_few_blocks_for_many_tiles(kernels: Kernels, monkeypatch: pytest.MonkeyP
         order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
         x = Tensor.from_numpy(kernels.device, values).transpose(*order)
         _check(kernels, x, values.transpose(order))
+
+
+@pytest.mark.parametrize("element", SIZES, ids=str)
+def test_views_of_few_tiles_go_element_by_element(kernels: Kernels, element: DType) -> None:
+    """Few tiles would leave most of the card idle; the largest view that is copied so, and the smallest that is not."""
+    numbers = kernels.numbers("permute")
+    side = numbers[f"pack_b{8 * element.size}"] * math.isqrt(numbers["block"])
+    for tiles, family in [(numbers["least_tiles"] - 1, "copy"), (numbers["least_tiles"], "permute")]:
+        values = random_values(element, (side, tiles * side))
+        with launched(kernels) as symbols:
+            assert_moved(
+                contiguous(kernels, Tensor.from_numpy(kernels.device, values, element).transpose(1, 0)), values.T
+            )
+        assert {symbol.split("_")[0] for symbol in symbols} == {family}
+    for shape, order in PERMUTES:
+        values = random_values(element, shape)
+        x = Tensor.from_numpy(kernels.device, values, element).transpose(*order)
+        assert_moved(contiguous(kernels, x), values.transpose(order))
 
 
 PROBE = """

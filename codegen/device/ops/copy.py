@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
 from codegen.device.kernels import MAX_GRID, i64, pointer, u32
-from codegen.device.ops.elementwise import lanes, threads
+from codegen.device.ops.elementwise import Packs, lanes
 from codegen.device.tensor import Tensor
 from codegen.kernels.layout import Divisor, Layout, View, launches, merged
 from codegen.kernels.tiles import Tiles
@@ -46,13 +46,15 @@ def _launch(kernels: Kernels, copy: Widened, first: int, piece: Layout) -> tuple
     numbers = kernels.numbers("permute")
     block, side = numbers["block"], numbers[f"pack_{copy.width}"]
     aligned = (x % (side * size) == 0, y % (side * size) == 0)
-    if tiles := Tiles.of(piece, block, side, numbers["least_use"], aligned):
+    tiles = Tiles.of(piece, block, side, numbers["least_use"], aligned)
+    if tiles and tiles.count >= numbers["least_tiles"]:
         grid = (min(tiles.count, MAX_GRID), 1, 1)
         return "permute", Launch(f"permute_{copy.width}", grid, (block, 1, 1), (pointer(y), pointer(x), tiles.pack()))
     block = kernels.numbers("copy")["block"]
     source = Layout(piece.shape, piece.strides[:1], (0,))
-    grid = (-(-threads(source, lanes(copy.width, [copy.width])) // block), 1, 1)
-    return "copy", Launch(f"copy_{copy.width}", grid, (block, 1, 1), (pointer(y), pointer(x), source.pack()))
+    packs = Packs(0, 1) if tiles else Packs.of(source, lanes(copy.width, [copy.width]), [(y, size), (x, size)])
+    arguments = (pointer(y), pointer(x), packs.pack(), source.pack())
+    return "copy", Launch(f"copy_{copy.width}", (packs.blocks(source.count, block), 1, 1), (block, 1, 1), arguments)
 
 
 def copy2d(kernels: Kernels, x: Tensor, y: Tensor) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
@@ -10,7 +12,7 @@ from codegen.device.tensor import Tensor
 from codegen.kernels.layout import launches, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from codegen.device.kernels import Kernels
     from codegen.kernels.dtypes import DType
@@ -22,7 +24,7 @@ def elementwise(
 ) -> Tensor:
     """A new contiguous tensor of the inputs' common shape.
 
-    The kernel takes (y, x..., scalars..., layout of the inputs).
+    The kernel takes (y, x..., scalars..., packs, layout of the inputs).
     """
     output = Tensor.empty(kernels.device, inputs[0].shape, result)
     block = kernels.numbers(family)["block"]
@@ -39,10 +41,11 @@ def plan(
     pack = lanes(output.dtype, [tensor.dtype for tensor in inputs])
     for first, layout in launches(merged([tensor.view for tensor in inputs])):
         starts = [t.start + o * t.dtype.size for t, o in zip(inputs, layout.offsets, strict=True)]
-        blocks = -(-threads(layout, pack) // block)
         result = output.address + first * output.dtype.size
-        arguments = (*map(pointer, (result, *starts)), *scalars, layout.pack())
-        yield Launch(symbol, (blocks, 1, 1), (block, 1, 1), arguments)
+        operands = [(result, output.dtype.size), *zip(starts, (t.dtype.size for t in inputs), strict=True)]
+        packs = Packs.of(layout, pack, operands)
+        arguments = (*map(pointer, (result, *starts)), *scalars, packs.pack(), layout.pack())
+        yield Launch(symbol, (packs.blocks(layout.count, block), 1, 1), (block, 1, 1), arguments)
 
 
 def lanes(output: DType, inputs: Sequence[DType]) -> int:
@@ -54,7 +57,30 @@ def lanes(output: DType, inputs: Sequence[DType]) -> int:
     return min(16 // min(sizes), 32 // max(sizes), (32 if len(inputs) > 1 else 16) // output.size)
 
 
-def threads(layout: Layout, pack: int) -> int:
-    """Threads that a launch needs: one for each pack, or for each element where rows are shorter than a pack."""
-    all_flat = layout.flat == (1 << len(layout.strides)) - 1
-    return -(-layout.count // pack) if all_flat or layout.shape[0] >= pack else layout.count
+@dataclass(frozen=True, slots=True)
+class Packs:
+    """How a launch deals results to threads."""
+
+    whole: int
+    """Packs that are contiguous and aligned in all operands and in the result: thread i makes the i-th."""
+    lanes: int
+    """Neighbouring results of every other thread: a pack, or 1."""
+
+    @classmethod
+    def of(cls, layout: Layout, pack: int, operands: Iterable[tuple[int, int]]) -> Packs:
+        """Packs of `pack` results, or single ones where rows of views are shorter than that.
+
+        `operands` are the address and the bytes of an element of each operand and of the result.
+        """
+        if not layout.all_flat:
+            return cls(0, pack if layout.shape[0] >= pack else 1)
+        aligned = all(address % (pack * size) == 0 for address, size in operands)
+        return cls(layout.count // pack if aligned else 0, pack)
+
+    def blocks(self, count: int, block: int) -> int:
+        """Blocks of a launch that makes `count` results."""
+        return -(-count // (self.lanes * block))
+
+    def pack(self) -> bytes:
+        """The bytes of `candle::Packs`."""
+        return struct.pack("<II", self.whole, self.lanes)

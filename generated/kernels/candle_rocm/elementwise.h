@@ -21,6 +21,12 @@ struct Rounded {
   }
 };
 
+// How the host has dealt the results to threads.
+struct Packs {
+  u32 whole; // packs that are contiguous and aligned in all operands and in y: thread i makes the i-th
+  u32 lanes; // neighbouring results of every other thread: a pack, or 1
+};
+
 // Where LANES neighbouring results get their operands from.
 template <u32 OPERANDS>
 struct Place {
@@ -100,34 +106,28 @@ CANDLE_DEVICE Pack<Out, LANES> apply_to_packs(F f, const Pack<In, LANES> &...x) 
 }
 
 template <u32 LANES, class F, class Out, u32 OPERANDS, class... In, u32... K>
-CANDLE_DEVICE void map_pack(F f, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
-                            const In *__restrict__... x) {
-  const u64 index = thread_in_grid() * LANES;
+CANDLE_DEVICE void map_views(F f, u32 thread, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
+                             const In *__restrict__... x) {
+  const u32 index = thread * LANES;
   if (index >= layout.count) return;
-  // Where one view is flat, almost every thread needs no more than its index; for several, asking costs more than it
-  // saves.
-  const bool whole = OPERANDS == 1 && all_flat(layout) && index + LANES <= layout.count &&
-                     (is_aligned<LANES>(y) && ... && is_aligned<LANES>(x));
-  const Place<OPERANDS> at =
-      whole ? Place<OPERANDS>{u32(index), LANES - 1, LANES, {}, {}} : place_at<LANES>(layout, u32(index));
-  const auto result = apply_to_packs<LANES, F, Out, In...>(
-      f, (whole ? load_pack<LANES>(x + index) : load_operand<LANES, K>(layout, at, x))...);
-  if (whole) {
-    store_pack<LANES>(y + index, result);
-  } else {
-    store_result(y + at.index, result, at.last);
-  }
+  const Place<OPERANDS> at = place_at<LANES>(layout, index);
+  store_result(y + index, apply_to_packs<LANES, F, Out, In...>(f, load_operand<LANES, K>(layout, at, x)...), at.last);
 }
 
-// y[i] = f(x[i]...). The grid has a thread for each pack, or for each element where rows are shorter than a pack.
+// y[i] = f(x[i]...). Threads of whole packs need no more than their number. Packs of views need rows of LANES elements.
 template <class F, class Out, u32 OPERANDS, class... In>
-CANDLE_DEVICE void map(F f, const Layout<OPERANDS> &layout, Out *__restrict__ y, const In *__restrict__... x) {
+CANDLE_DEVICE void map(F f, Packs packs, const Layout<OPERANDS> &layout, Out *__restrict__ y,
+                       const In *__restrict__... x) {
   static_assert(OPERANDS == sizeof...(In), "one view for each operand");
   constexpr u32 LANES = lanes_of<Out, In...>();
-  if (all_flat(layout) || layout.dims[0].size >= LANES) {
-    map_pack<LANES, F, Out, OPERANDS, In...>(f, layout, y, FirstNumbers<OPERANDS>{}, x...);
+  const u32 thread = thread_in_grid();
+  if (thread < packs.whole) {
+    const u32 index = thread * LANES;
+    store_pack<LANES>(y + index, apply_to_packs<LANES, F, Out, In...>(f, load_pack<LANES>(x + index)...));
+  } else if (packs.lanes == LANES) {
+    map_views<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, FirstNumbers<OPERANDS>{}, x...);
   } else {
-    map_pack<1, F, Out, OPERANDS, In...>(f, layout, y, FirstNumbers<OPERANDS>{}, x...);
+    map_views<1, F, Out, OPERANDS, In...>(f, thread, layout, y, FirstNumbers<OPERANDS>{}, x...);
   }
 }
 
@@ -141,14 +141,14 @@ struct Table {
 // y[i] = f(x[i]). An f8e4m3 operand has 256 values: the block computes f of each once, into LDS, since computing it
 // for every element would take longer than moving the element.
 template <class F, class Out, class In>
-CANDLE_DEVICE void map_unary(F f, const Layout<1> &layout, Out *__restrict__ y, const In *__restrict__ x) {
+CANDLE_DEVICE void map_unary(F f, Packs packs, const Layout<1> &layout, Out *__restrict__ y, const In *__restrict__ x) {
   if constexpr (sizeof(In) == 1 && Type<In>::floating) {
     __shared__ Out table[256];
     for (u32 b = threadIdx.x; b < 256; b += blockDim.x) table[b] = f(bits_as<In>(u8(b)));
     __syncthreads();
-    map(Table<In, Out>{table}, layout, y, x);
+    map(Table<In, Out>{table}, packs, layout, y, x);
   } else {
-    map(f, layout, y, x);
+    map(f, packs, layout, y, x);
   }
 }
 

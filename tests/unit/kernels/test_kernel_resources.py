@@ -65,6 +65,13 @@ def test_within_the_budget() -> None:
     check_resources([needing(), needing(vgprs=64, lds=1024)], [loaded_family("twice_f32", vgprs=64, lds=1024)])
 
 
+def test_registers_that_cost_no_wave_are_free() -> None:
+    """gfx1100 has 16 waves up to 96 registers."""
+    check_resources([needing(vgprs=96)], [loaded_family("twice_f32", vgprs=64, lds=1024)])
+    (finding,) = findings(needing(vgprs=97))
+    assert "needs 97 VGPRs of 64 allowed" in finding
+
+
 @pytest.mark.parametrize(
     ("needs", "told"),
     [

@@ -21,5 +21,6 @@ pub(in crate::rocm_backend) fn to_dtype(
     }
     let types = [x.element("to_dtype")?, element(dtype, "to_dtype")?];
     let kernel = kernel(&cast::CAST, &types, x.dtype(), "to_dtype")?;
-    elementwise(kernel, cast::BLOCK, [x], dtype, &[])
+    let block = cast::BLOCK.on(x.device().tuning());
+    elementwise(kernel, block, [x], dtype, &[])
 }

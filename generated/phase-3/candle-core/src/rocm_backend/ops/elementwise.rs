@@ -3,14 +3,14 @@
 //! Launches of kernels built on `candle_rocm/elementwise.h`: one kernel for contiguous memory and any other views.
 use super::number::Number;
 use super::operand::{uninit, Operand};
-use crate::rocm_backend::kernels::{Kernel, Pointer};
+use crate::rocm_backend::kernels::{Argument, Kernel, Pointer};
 use crate::rocm_backend::views::{Merged, MAX_LAUNCH};
 use crate::rocm_backend::RocmStorage;
 use crate::{DType, Result};
 
 /// A new contiguous tensor of the inputs' common shape.
 ///
-/// The kernel takes (y, x..., numbers..., layout of the inputs).
+/// The kernel takes (y, x..., numbers..., packs, layout of the inputs).
 pub(super) fn elementwise<const N: usize>(
     kernel: Kernel,
     block: usize,
@@ -27,8 +27,10 @@ pub(super) fn elementwise<const N: usize>(
         let y = output.pointer().offset(first * size);
         let starts: [Pointer; N] =
             std::array::from_fn(|k| inputs[k].base().offset(piece.offsets[k] * inputs[k].size()));
-        let layout = piece.pack();
-        let blocks = threads(piece, pack).div_ceil(block);
+        let aligned = |address: Pointer, size| address.is_multiple_of(pack * size);
+        let all_aligned = aligned(y, size) && (0..N).all(|k| aligned(starts[k], inputs[k].size()));
+        let (packs, layout) = (Packs::of(piece, pack, all_aligned), piece.pack());
+        let blocks = packs.blocks(piece.count(), block);
         let mut launch = device.launch(kernel)?.threads(blocks, block).arg(&y);
         for start in &starts {
             launch = launch.arg(start);
@@ -38,7 +40,7 @@ pub(super) fn elementwise<const N: usize>(
         }
         // SAFETY: the arguments of elementwise kernels; the output has an element for each of the layout, and Candle's
         // layouts stay within their storages.
-        unsafe { launch.arg(&layout).enqueue() }
+        unsafe { launch.arg(&packs).arg(&layout).enqueue() }
     })?;
     Ok(output)
 }
@@ -52,12 +54,40 @@ pub(super) fn lanes(output: usize, inputs: &[usize]) -> usize {
     (16 / narrowest).min(32 / widest).min(written / output)
 }
 
-/// Threads that a launch needs: one for each pack, or for each element where rows are shorter than a pack.
-pub(super) fn threads<const N: usize>(layout: &Merged<N>, pack: usize) -> usize {
-    let count = layout.count();
-    if layout.all_flat() || layout.sizes[0] >= pack {
-        count.div_ceil(pack)
-    } else {
-        count
+/// `candle::Packs`: how a launch deals results to threads.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Packs {
+    /// Packs that are contiguous and aligned in all operands and in the result: thread i makes the i-th.
+    whole: u32,
+    /// Neighbouring results of every other thread: a pack, or 1.
+    lanes: u32,
+}
+
+// SAFETY: the same fields in the same order, with C's layout on both sides.
+unsafe impl Argument for Packs {}
+
+impl Packs {
+    /// One result to a thread.
+    pub(super) const SINGLE: Self = Self { whole: 0, lanes: 1 };
+
+    /// Packs of `pack` results, or single ones where rows of views are shorter than that. `aligned` says whether all
+    /// operands and the result begin at multiples of a pack.
+    pub(super) fn of<const N: usize>(layout: &Merged<N>, pack: usize, aligned: bool) -> Self {
+        let lanes = pack as u32;
+        if layout.all_flat() {
+            let whole = if aligned { layout.count() / pack } else { 0 };
+            let whole = whole as u32;
+            Self { whole, lanes }
+        } else if layout.sizes[0] >= pack {
+            Self { whole: 0, lanes }
+        } else {
+            Self::SINGLE
+        }
+    }
+
+    /// Blocks of a launch that makes `count` results.
+    pub(super) fn blocks(self, count: usize, block: usize) -> usize {
+        count.div_ceil(self.lanes as usize * block)
     }
 }
