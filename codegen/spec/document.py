@@ -219,6 +219,7 @@ class _Composer:
             reason = ", ".join(part for part in (error.context, error.problem) if part)
             lines = self._document.text.splitlines()
             at = error.problem_mark
+            assert at is not None, "libyaml says where"
             if at.line >= len(lines):  # a text that ends too early, maybe without a newline
                 raise _NotYaml(reason, _mark_after(self._document.text)) from error
             advice = "; indent with spaces, not tabs" if re.match(r"\s*\t", lines[at.line]) else ""

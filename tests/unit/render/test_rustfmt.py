@@ -62,6 +62,47 @@ def test_text_that_is_not_rust() -> None:
     assert message.endswith("\n  = help: correct the template")
 
 
+def test_every_text_that_is_not_rust_is_named() -> None:
+    with pytest.raises(TemplateInvalid) as caught:
+        format_rust(
+            {"one.rs": "fn b( {}\n", "good.rs": UGLY, "two.rs": "\n\nfn c( {}\n", "mod.rs": "mod d;\nfn e( {}\n"}
+        )
+
+    places = {str(problem.location).rsplit(":", 1)[0] for problem in caught.value.problems}
+    assert places == {"one.rs:1", "two.rs:3"}
+
+    with pytest.raises(TemplateInvalid, match=r"mod\.rs:2:"):
+        format_rust({"mod.rs": "mod d;\nfn e( {}\n"})
+
+
+@pytest.mark.parametrize(
+    "modules",
+    ["mod b;", "pub(crate) mod b;", "mod r#b;", '#[path = "elsewhere/b.rs"]\nmod b;', "mod a {\n    pub mod b;\n}"],
+)
+def test_modules_in_other_files_are_not_looked_for(modules: str) -> None:
+    assert format_rust({"mod.rs": f"{modules}\n{UGLY}", "a.rs": UGLY}) == {
+        "mod.rs": f"{modules}\n{PLAIN}",
+        "a.rs": PLAIN,
+    }
+
+
+def test_many_texts_need_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, f"echo run >> {tmp_path}/runs")
+
+    format_rust({f"{number}.rs": PLAIN for number in range(9)} | {"mod.rs": "mod b;\n"})
+
+    assert (tmp_path / "runs").read_text() == "run\nrun\n"
+
+
+def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+
+    with pytest.raises(InputOutputError, match=r"handing texts to rustfmt: .*No such file or directory") as caught:
+        format_rust({"a.rs": PLAIN})
+
+    assert "TMPDIR" in str(caught.value)
+
+
 def test_no_rustfmt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 
