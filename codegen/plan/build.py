@@ -11,8 +11,8 @@ from codegen.candle.toml_text import load
 from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, UsageError
 from codegen.plan import cargo, files
 from codegen.plan.decide import Scan, refuse_undecided, scan_tree
-from codegen.plan.edits import plan_edits
-from codegen.plan.model import FileChange, PhaseChanges, Plan
+from codegen.plan.edits import EditPlanner
+from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
 from codegen.plan.text import EditedText, edited, formatted
 from codegen.release import in_range
 from codegen.render.rustfmt import format_rust
@@ -38,6 +38,8 @@ _ROCM_NAME = re.compile(rb"^(?![ \t]*//).*\bRocm", re.MULTILINE)
 
 State = dict[str, EditedText]
 """Files that differ from pristine Candle, by path."""
+Edits = tuple[Edit, ...]
+"""All edits of one file. Most files have after one phase those that they had after the phase before."""
 
 
 def plan_tree(
@@ -119,8 +121,7 @@ class _States:
         self.runtime = runtime
         self._edition = rust_edition(tree)
         self._config = next((tree.root / name for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
-        self._formatted: dict[str, str] = {}
-        self._parsed: dict[str, str] = {}
+        self._planner = EditPlanner(scan, specs, gating=gating, runtime=runtime)
         self._whole: State = {}
 
     @cached_property
@@ -134,38 +135,41 @@ class _States:
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        python = self.scan.python
+        edits: list[Mapping[str, Edits]] = []
+        texts: dict[Edits, EditedText] = {}
         with ThreadPoolExecutor(max_workers=1) as beside:
-            pairs = []
+            made_beside = []
             for count in range(1, len(phases) + 1):
-                state = self._edited([phase.phase for phase in phases[:count]])
-                rust = {path: entry.text for path, entry in state.items() if path not in python}
-                pairs.append((state, beside.submit(self._wishes, rust)))
-            for phase, (state, wish) in zip(phases, pairs, strict=True):
-                self._add_whole_files(phase)
-                for path, entry in state.items():
-                    if path in python:
-                        _refuse_broken_python(path, entry)
-                        continue
-                    self._refuse_broken_rust(path, entry)
-                for path, text in wish.result().items():
-                    state[path] = formatted(state[path], text)
-                yield state | self._whole
+                own = self._planner.edits(phase.phase for phase in phases[:count])
+                fresh = {made: edited(self.tree.read(path), made) for path, made in own.items() if made not in texts}
+                made_beside.append(beside.submit(self._formatted, fresh))
+                edits.append(own)
+                texts |= fresh
+            whole = [self._with_whole_files(phase) for phase in phases]
+            for made, entry in texts.items():
+                self._refuse_broken(made[0].path, entry)
+            for done in made_beside:
+                texts |= done.result()
+        for own, new in zip(edits, whole, strict=True):
+            yield {path: texts[made] for path, made in own.items()} | new
 
-    def _edited(self, phases: Sequence[int]) -> State:
-        """The files that edits of these phases change, as they are before rustfmt sees them."""
-        edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating, runtime=self.runtime)
-        return {path: edited(self.tree.read(path), own) for path, own in edits.items()}
+    def _formatted(self, texts: Mapping[Edits, EditedText]) -> dict[Edits, EditedText]:
+        """Edited files as rustfmt wishes them; the templates of new files are written to its liking already."""
+        rust = {made[0].path: entry.text for made, entry in texts.items() if made[0].path not in self.scan.python}
+        wishes = format_rust(rust, edition=self._edition, config=self._config)
+        return {
+            made: formatted(entry, wishes[made[0].path]) if made[0].path in wishes else entry
+            for made, entry in texts.items()
+        }
 
-    def _refuse_broken_rust(self, path: str, entry: EditedText) -> None:
-        """As `_refuse_new_errors`; most files have in one phase the text that they had in the one before."""
-        if self._parsed.get(path) != entry.text:
-            source = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
-            _refuse_new_errors(source, entry)
-            self._parsed[path] = entry.text
+    def _refuse_broken(self, path: str, entry: EditedText) -> None:
+        if path in self.scan.python:
+            _refuse_broken_python(path, entry)
+        else:
+            _refuse_new_errors(self.scan.sources.get(path) or Source.parse(path, self.tree.read(path)), entry)
 
-    def _add_whole_files(self, phase: PhaseSpec) -> None:
-        """New files and manifests do not depend on the edits of other phases, so each phase's are made once."""
+    def _with_whole_files(self, phase: PhaseSpec) -> State:
+        """New files and manifests, with those of the phases before; they do not depend on edits."""
         wanted = [
             rule
             for rule in phase.files
@@ -183,13 +187,7 @@ class _States:
         copies = [rule for rule in phase.copies if in_range(self.tree.release, rule.since, rule.until)]
         self._whole |= files.copied_files(self.tree, phase, copies, self.specs)
         self._whole |= cargo.manifests(self.tree, phase, self.specs, self.runtime, self._whole)
-
-    def _wishes(self, texts: Mapping[str, str]) -> Mapping[str, str]:
-        """What rustfmt makes of edited files; the templates of new files are written to its liking already."""
-        todo = {path: text for path, text in texts.items() if text not in self._formatted}
-        for path, text in format_rust(todo, edition=self._edition, config=self._config).items():
-            self._formatted[todo[path]] = text
-        return {path: self._formatted[text] for path, text in texts.items()}
+        return dict(self._whole)
 
 
 def _changes(

@@ -235,7 +235,7 @@ def broken_edits(monkeypatch: pytest.MonkeyPatch, *made: Edit) -> None:
     def edits(*_: object, **__: object) -> Mapping[str, tuple[Edit, ...]]:
         return {made[0].path: made}
 
-    monkeypatch.setattr(build, "plan_edits", edits)
+    monkeypatch.setattr(build.EditPlanner, "edits", edits)
 
 
 def test_the_rule_that_breaks_the_text_is_named(
