@@ -15,7 +15,7 @@ from codegen.plan.edits import EditPlanner
 from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
 from codegen.plan.text import EditedText, edited, formatted
 from codegen.release import in_range
-from codegen.render.rustfmt import format_rust
+from codegen.render.rustfmt import rustfmt_beside
 from codegen.spec.kinds import Gating, Runtime
 from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
@@ -133,34 +133,18 @@ class _States:
 
         rustfmt runs beside us: while it reads the edited files of all of them, new files are rendered.
         """
-        from concurrent.futures import ThreadPoolExecutor
-
-        edits: list[Mapping[str, Edits]] = []
-        texts: dict[Edits, EditedText] = {}
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            made_beside = []
-            for count in range(1, len(phases) + 1):
-                own = self._planner.edits(phase.phase for phase in phases[:count])
-                fresh = {made: edited(self.tree.read(path), made) for path, made in own.items() if made not in texts}
-                made_beside.append(beside.submit(self._formatted, fresh))
-                edits.append(own)
-                texts |= fresh
+        edits = [self._planner.edits(phase.phase for phase in phases[:count]) for count in range(1, len(phases) + 1)]
+        texts = {made: edited(self.tree.read(path), made) for each in edits for path, made in each.items()}
+        paths = {made: made[0].path for made in texts}
+        rust = {made: (path, texts[made].text) for made, path in paths.items() if path not in self.scan.python}
+        with rustfmt_beside(rust.values(), edition=self._edition, config=self._config) as wishes:
             whole = [self._with_whole_files(phase) for phase in phases]
-            for made, entry in texts.items():
-                self._refuse_broken(made[0].path, entry)
-            for done in made_beside:
-                texts |= done.result()
+            for made, path in paths.items():
+                self._refuse_broken(path, texts[made])
+            wished = wishes()
+        texts |= {made: formatted(texts[made], wished[text]) for made, text in rust.items()}
         for own, new in zip(edits, whole, strict=True):
             yield {path: texts[made] for path, made in own.items()} | new
-
-    def _formatted(self, texts: Mapping[Edits, EditedText]) -> dict[Edits, EditedText]:
-        """Edited files as rustfmt wishes them; the templates of new files are written to its liking already."""
-        rust = {made[0].path: entry.text for made, entry in texts.items() if made[0].path not in self.scan.python}
-        wishes = format_rust(rust, edition=self._edition, config=self._config)
-        return {
-            made: formatted(entry, wishes[made[0].path]) if made[0].path in wishes else entry
-            for made, entry in texts.items()
-        }
 
     def _refuse_broken(self, path: str, entry: EditedText) -> None:
         if path in self.scan.python:

@@ -310,17 +310,17 @@ def _inconsistencies(table: HipApiFile) -> Iterator[Problem]:
             yield Problem(f"{library.absent} is no value of {library.status}", place)
     for section, entries in api.sections.items():
         for index, entry in enumerate(entries):
-            place = partial(table.place, section, index)
+            here = partial(table.place, section, index)
             before = entries[index - 1] if index else None
             if before and before.name > entry.name:
-                yield Problem(f"{section} stand in alphabetical order: {entry.name} after {before.name}", place())
+                yield Problem(f"{section} stand in alphabetical order: {entry.name} after {before.name}", here())
             if before and before.name == entry.name and before.overlaps(entry):
-                yield Problem(f"{entry.name} is listed twice for the same release", place())
+                yield Problem(f"{entry.name} is listed twice for the same release", here())
             if api.library_of(entry) is None:
                 prefixes = ", ".join(library.prefix for library in api.libraries)
-                yield Problem(f"{entry.name} begins with no library's prefix ({prefixes})", place())
+                yield Problem(f"{entry.name} begins with no library's prefix ({prefixes})", here())
             for name in sorted(names_used(api, entry) - known):
-                yield Problem(f"{entry.name} uses the type {name}, which the table does not define", place())
+                yield Problem(f"{entry.name} uses the type {name}, which the table does not define", here())
 
 
 def names_used(api: HipApi, entry: Entry) -> frozenset[str]:
