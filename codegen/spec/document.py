@@ -193,29 +193,26 @@ class _Composer:
 
         self.problems: list[Problem] = []
         self._document = document
+        self._kinds, self._error = yaml.events, yaml.MarkedYAMLError
         # libyaml, which PyYAML's wheels bring along: its marks count characters.
         self._events: Iterator[Any] = yaml.parse(document.text, Loader=yaml.CSafeLoader)
 
     def compose(self) -> Node | None:
         """The tree of the first document; None if there is no document."""
-        from yaml import events
-
         self._next()  # start of the stream
-        if not isinstance(self._next(), events.DocumentStartEvent):
+        if not isinstance(self._next(), self._kinds.DocumentStartEvent):
             return None
         root = self._node(self._next(), depth=1)
         self._next()  # end of the document
         following = self._next()
-        if isinstance(following, events.DocumentStartEvent):
+        if isinstance(following, self._kinds.DocumentStartEvent):
             self._refuse("a second document; a spec file holds one", _start(following))
         return root
 
     def _next(self) -> Any:
-        from yaml import MarkedYAMLError
-
         try:
             return next(self._events)
-        except MarkedYAMLError as error:
+        except self._error as error:
             reason = ", ".join(part for part in (error.context, error.problem) if part)
             lines = self._document.text.splitlines()
             at = error.problem_mark
@@ -230,22 +227,20 @@ class _Composer:
 
     def _node(self, event: Any, depth: int) -> Node:
         """The node that begins with `event`."""
-        from yaml import events
-
         mark = _start(event)
         if depth > MAX_DEPTH:
             raise _NotYaml(f"more than {MAX_DEPTH} mappings and lists inside one another", mark)
         if event.anchor is not None:
-            alias = isinstance(event, events.AliasEvent)
+            alias = isinstance(event, self._kinds.AliasEvent)
             name = f"*{event.anchor}" if alias else f"&{event.anchor}"
             self._refuse(f"anchors and aliases have no place in a spec ({quoted(name)}); write the value out", mark)
             if alias:
                 return ScalarNode(name, mark)
         if event.tag is not None:
             self._refuse(f"tags have no place in a spec ({quoted(str(event.tag))})", mark)
-        if isinstance(event, events.MappingStartEvent):
+        if isinstance(event, self._kinds.MappingStartEvent):
             return MappingNode(tuple(self._entries(depth)), mark)
-        if isinstance(event, events.SequenceStartEvent):
+        if isinstance(event, self._kinds.SequenceStartEvent):
             return ListNode(tuple(self._items(depth)), mark)
         return self._scalar(event, mark)
 
@@ -254,16 +249,12 @@ class _Composer:
         return ScalarNode(_plain_value(event.value) if plain else event.value, mark)
 
     def _items(self, depth: int) -> Iterator[Node]:
-        from yaml import events
-
-        while not isinstance(event := self._next(), events.SequenceEndEvent):
+        while not isinstance(event := self._next(), self._kinds.SequenceEndEvent):
             yield self._node(event, depth + 1)
 
     def _entries(self, depth: int) -> Iterator[Entry]:
-        from yaml import events
-
         seen: dict[str, Mark] = {}
-        while not isinstance(event := self._next(), events.MappingEndEvent):
+        while not isinstance(event := self._next(), self._kinds.MappingEndEvent):
             mark = _start(event)
             key = self._key(event, self._node(event, depth + 1))
             value_event = self._next()
