@@ -13,7 +13,7 @@ from codegen.plan import cargo, files
 from codegen.plan.decide import Scan, refuse_undecided, scan_tree
 from codegen.plan.edits import EditPlanner
 from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
-from codegen.plan.text import EditedText, edited, formatted
+from codegen.plan.text import EditedText, edited, formatted, in_own_line_ends
 from codegen.release import in_range
 from codegen.render.rustfmt import rustfmt_beside
 from codegen.spec.kinds import Gating, Runtime
@@ -140,17 +140,19 @@ class _States:
         with rustfmt_beside(rust.values(), edition=self._edition, config=self._config) as wishes:
             whole = [self._with_whole_files(phase) for phase in phases]
             for made, path in paths.items():
-                self._refuse_broken(path, texts[made])
+                self._refuse_broken(path, made, texts[made])
             wished = wishes()
         texts |= {made: formatted(texts[made], wished[text]) for made, text in rust.items()}
         for own, new in zip(edits, whole, strict=True):
             yield {path: texts[made] for path, made in own.items()} | new
 
-    def _refuse_broken(self, path: str, entry: EditedText) -> None:
+    def _refuse_broken(self, path: str, edits: Edits, entry: EditedText) -> None:
         if path in self.scan.python:
             _refuse_broken_python(path, entry)
-        else:
-            _refuse_new_errors(self.scan.sources.get(path) or Source.parse(path, self.tree.read(path)), entry)
+            return
+        pristine = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
+        changes = [(e.start, e.end, len(e.text.encode())) for e in in_own_line_ends(pristine.text, edits)]
+        _refuse_new_errors(pristine, pristine.reparsed(entry.text.encode(), changes), entry)
 
     def _with_whole_files(self, phase: PhaseSpec) -> State:
         """New files and manifests, with those of the phases before; they do not depend on edits."""
@@ -166,7 +168,7 @@ class _States:
             new = files.new_files(self.tree, phase, wanted, self.specs, self.runtime, self._backend, self._whole)
             for path, entry in new.items():
                 if path.endswith(".rs"):
-                    _refuse_new_errors(Source.parse(path, b""), entry)
+                    _refuse_new_errors(Source.parse(path, b""), Source.parse(path, entry.text.encode()), entry)
             self._whole |= new
         copies = [rule for rule in phase.copies if in_range(self.tree.release, rule.since, rule.until)]
         self._whole |= files.copied_files(self.tree, phase, copies, self.specs)
@@ -200,9 +202,8 @@ def _refuse_broken_python(path: str, entry: EditedText) -> None:
         )
 
 
-def _refuse_new_errors(pristine: Source, entry: EditedText) -> None:
+def _refuse_new_errors(pristine: Source, after: Source, entry: EditedText) -> None:
     """An edit may never add an ERROR node. Said before rustfmt sees the text: we know which rule made which line."""
-    after = Source.parse(pristine.path, entry.text.encode())
     errors = after.error_ranges()
     if len(errors) <= len(pristine.error_ranges()):
         return
