@@ -205,6 +205,22 @@ def test_a_file_parsed_again_is_as_if_parsed_anew(edits: list[TextEdit]) -> None
     assert nodes(before) == nodes(parsed(BEFORE)), "the file that was there stays as it is"
 
 
+def test_a_change_is_seen_where_it_is_behind_others_that_move_it() -> None:
+    before = parsed(BEFORE * 20)
+    body, end = before.text.index(b"    match"), len(before.text)
+    edits = [
+        TextEdit(0, 0, "// Long.\n" * 40),
+        TextEdit(body, before.text.index(b"}\n\nfn i"), ""),
+        TextEdit(end - 4, end - 1, ";"),
+    ]
+    text = apply_edits(before.text, edits).encode()
+    assert text.endswith(b"fn i();\n")
+
+    after = before.reparsed(text, [(edit.start, edit.end, len(edit.text.encode())) for edit in edits])
+
+    assert nodes(after) == nodes(parsed(text.decode()))
+
+
 def test_an_error_that_an_edit_makes_is_found() -> None:
     before = parsed(BEFORE)
     at = before.text.index(b"fn i")
