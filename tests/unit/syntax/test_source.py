@@ -173,7 +173,7 @@ BEFORE = (
 
 def nodes(source: Source) -> list[object]:
     """Every node of a file, with all that it knows of its place."""
-    found = []
+    found: list[object] = []
     stack = [source.root]
     while stack:
         node = stack.pop()
