@@ -59,7 +59,10 @@ def rustfmt_beside(
             scratch = stack.enter_context(tempfile.TemporaryDirectory())
             files = [_lay_out(Path(scratch, str(number)), text) for number, (_, text) in enumerate(texts)]
         with _start_errors():
-            process = stack.enter_context(subprocess.Popen([*command, *map(str, files)], stderr=subprocess.DEVNULL))
+            nothing = subprocess.DEVNULL
+            process = stack.enter_context(
+                subprocess.Popen([*command, *map(str, files)], stdin=nothing, stdout=nothing, stderr=nothing)
+            )
         stack.callback(process.kill)
 
         def result() -> dict[RustText, str]:

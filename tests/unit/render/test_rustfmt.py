@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from codegen.errors import ExitCode, InputOutputError, TemplateInvalid, ToolchainMissing
-from codegen.render.rustfmt import format_rust
+from codegen.render.rustfmt import format_rust, rustfmt_beside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +97,25 @@ def test_one_process_formats_many_texts(
     format_rust({f"{number}.rs": PLAIN for number in range(9)} | {"mod.rs": last})
 
     assert (tmp_path / "runs").read_text() == "run\n" * processes
+
+
+def test_what_rustfmt_prints_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, "echo hello; echo careful >&2")
+
+    assert format_rust({"a.rs": UGLY}) == {"a.rs": UGLY}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_work_that_nobody_waits_for_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, "exec sleep 30")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/bin:/usr/bin")
+
+    start = time.monotonic()
+    with pytest.raises(KeyError), rustfmt_beside([("a.rs", UGLY)]):
+        raise KeyError
+    assert time.monotonic() - start < 20
 
 
 def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
