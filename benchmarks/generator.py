@@ -71,6 +71,7 @@ def _time(command: list[str | Path], cache: Path, *, without: tuple[str, ...]) -
 
 
 def _run(command: list[str | Path], environment: dict[str, str]) -> float:
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else every run compiles candle-rocm's own modules again
     start = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     return time.perf_counter() - start

@@ -10,6 +10,8 @@ from codegen.errors import UsageError
 HOME_VARIABLE = "CANDLE_ROCM_HOME"
 """Environment variable that names another repository root."""
 
+_OWN_ROOT = Path(__file__).resolve().parent.parent
+
 
 def repository_root() -> Path:
     """The folder that holds `specs/` and `templates/`: `$CANDLE_ROCM_HOME`, or the one this package lies in.
@@ -17,7 +19,7 @@ def repository_root() -> Path:
     Raises `UsageError` if that folder has no `specs/`.
     """
     named = os.environ.get(HOME_VARIABLE)
-    root = Path(named) if named else Path(__file__).resolve().parent.parent
+    root = Path(named) if named else _OWN_ROOT
     if not (root / "specs").is_dir():
         raise UsageError(
             f"{root} has no folder 'specs'" + (f" ({HOME_VARIABLE} names it)" if named else ""),

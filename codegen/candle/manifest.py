@@ -8,6 +8,8 @@ after the sibling they belong to. `file` is the name that errors give.
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codegen.candle import toml_text
@@ -148,11 +150,12 @@ def _with_entry(
             raise _occupied(text, file, key, f"`{key}` is in [{name}] with another value: {_value(scope[key])}")
         return text
     lines = "".join(f"# {line}\n" for line in comment.splitlines()) + f"{_key(key)} = {_value(value)}\n"
-    document = _document(text)
+    start, end = _extent(text, table, scope)
+    document = _document(text[start:end])
     body = _body(document.body, table)
     if body is not None:
         _insert(body, _position(body, key, after, ordered=ordered), lines, _newline(text))
-        changed = document.as_string()
+        changed = text[:start] + document.as_string() + text[end:]
     elif scope:
         raise _occupied(text, file, table[-1], f"[{name}] is written in a form that candle-rocm does not edit")
     else:
@@ -160,6 +163,26 @@ def _with_entry(
     scope[key] = value
     assert toml_text.load(changed, file) == content, "the entry is added, and nothing else"
     return changed
+
+
+def _extent(text: str, table: tuple[str, ...], entries: Any) -> tuple[int, int]:
+    """Where the lines of a table begin and end, of the whole text where they do not lie together.
+
+    tomlkit takes milliseconds for each kilobyte, and most manifests get several entries.
+    """
+    import tomllib
+
+    header = re.search(rf"^\[{re.escape('.'.join(table))}\]", text, re.MULTILINE)
+    if header is not None:
+        following = re.compile(r"^\[", re.MULTILINE).search(text, header.end())
+        start, end = header.start(), following.start() if following is not None else len(text)
+        with suppress(tomllib.TOMLDecodeError):
+            found: Any = tomllib.loads(text[start:end])
+            for part in table:
+                found = found[part]
+            if found == entries:
+                return start, end
+    return 0, len(text)
 
 
 def _document(text: str) -> TOMLDocument:

@@ -11,11 +11,11 @@ from codegen.candle.toml_text import load
 from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, UsageError
 from codegen.plan import cargo, files
 from codegen.plan.decide import Scan, refuse_undecided, scan_tree
-from codegen.plan.edits import plan_edits
-from codegen.plan.model import FileChange, PhaseChanges, Plan
-from codegen.plan.text import EditedText, edited, formatted
+from codegen.plan.edits import EditPlanner
+from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
+from codegen.plan.text import EditedText, edited, formatted, in_own_line_ends
 from codegen.release import in_range
-from codegen.render.rustfmt import format_rust
+from codegen.render.rustfmt import rustfmt_beside
 from codegen.spec.kinds import Gating, Runtime
 from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
@@ -38,6 +38,8 @@ _ROCM_NAME = re.compile(rb"^(?![ \t]*//).*\bRocm", re.MULTILINE)
 
 State = dict[str, EditedText]
 """Files that differ from pristine Candle, by path."""
+Edits = tuple[Edit, ...]
+"""All edits of one file. Most files have after one phase those that they had after the phase before."""
 
 
 def plan_tree(
@@ -119,8 +121,7 @@ class _States:
         self.runtime = runtime
         self._edition = rust_edition(tree)
         self._config = next((tree.root / name for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
-        self._formatted: dict[str, str] = {}
-        self._parsed: dict[str, str] = {}
+        self._planner = EditPlanner(scan, specs, gating=gating, runtime=runtime)
         self._whole: State = {}
 
     @cached_property
@@ -132,40 +133,29 @@ class _States:
 
         rustfmt runs beside us: while it reads the edited files of all of them, new files are rendered.
         """
-        from concurrent.futures import ThreadPoolExecutor
+        edits = [self._planner.edits(phase.phase for phase in phases[:count]) for count in range(1, len(phases) + 1)]
+        texts = {made: edited(self.tree.read(path), made) for each in edits for path, made in each.items()}
+        paths = {made: made[0].path for made in texts}
+        rust = {made: (path, texts[made].text) for made, path in paths.items() if path not in self.scan.python}
+        with rustfmt_beside(rust.values(), edition=self._edition, config=self._config) as wishes:
+            whole = [self._with_whole_files(phase) for phase in phases]
+            for made, path in paths.items():
+                self._refuse_broken(path, made, texts[made])
+            wished = wishes()
+        texts |= {made: formatted(texts[made], wished[text]) for made, text in rust.items()}
+        for own, new in zip(edits, whole, strict=True):
+            yield {path: texts[made] for path, made in own.items()} | new
 
-        python = self.scan.python
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            pairs = []
-            for count in range(1, len(phases) + 1):
-                state = self._edited([phase.phase for phase in phases[:count]])
-                rust = {path: entry.text for path, entry in state.items() if path not in python}
-                pairs.append((state, beside.submit(self._wishes, rust)))
-            for phase, (state, wish) in zip(phases, pairs, strict=True):
-                self._add_whole_files(phase)
-                for path, entry in state.items():
-                    if path in python:
-                        _refuse_broken_python(path, entry)
-                        continue
-                    self._refuse_broken_rust(path, entry)
-                for path, text in wish.result().items():
-                    state[path] = formatted(state[path], text)
-                yield state | self._whole
+    def _refuse_broken(self, path: str, edits: Edits, entry: EditedText) -> None:
+        if path in self.scan.python:
+            _refuse_broken_python(path, entry)
+            return
+        pristine = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
+        changes = [(e.start, e.end, len(e.text.encode())) for e in in_own_line_ends(pristine.text, edits)]
+        _refuse_new_errors(pristine, pristine.reparsed(entry.text.encode(), changes), entry)
 
-    def _edited(self, phases: Sequence[int]) -> State:
-        """The files that edits of these phases change, as they are before rustfmt sees them."""
-        edits = plan_edits(self.scan, self.specs, phases=phases, gating=self.gating, runtime=self.runtime)
-        return {path: edited(self.tree.read(path), own) for path, own in edits.items()}
-
-    def _refuse_broken_rust(self, path: str, entry: EditedText) -> None:
-        """As `_refuse_new_errors`; most files have in one phase the text that they had in the one before."""
-        if self._parsed.get(path) != entry.text:
-            source = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
-            _refuse_new_errors(source, entry)
-            self._parsed[path] = entry.text
-
-    def _add_whole_files(self, phase: PhaseSpec) -> None:
-        """New files and manifests do not depend on the edits of other phases, so each phase's are made once."""
+    def _with_whole_files(self, phase: PhaseSpec) -> State:
+        """New files and manifests, with those of the phases before; they do not depend on edits."""
         wanted = [
             rule
             for rule in phase.files
@@ -178,18 +168,12 @@ class _States:
             new = files.new_files(self.tree, phase, wanted, self.specs, self.runtime, self._backend, self._whole)
             for path, entry in new.items():
                 if path.endswith(".rs"):
-                    _refuse_new_errors(Source.parse(path, b""), entry)
+                    _refuse_new_errors(Source.parse(path, b""), Source.parse(path, entry.text.encode()), entry)
             self._whole |= new
         copies = [rule for rule in phase.copies if in_range(self.tree.release, rule.since, rule.until)]
         self._whole |= files.copied_files(self.tree, phase, copies, self.specs)
         self._whole |= cargo.manifests(self.tree, phase, self.specs, self.runtime, self._whole)
-
-    def _wishes(self, texts: Mapping[str, str]) -> Mapping[str, str]:
-        """What rustfmt makes of edited files; the templates of new files are written to its liking already."""
-        todo = {path: text for path, text in texts.items() if text not in self._formatted}
-        for path, text in format_rust(todo, edition=self._edition, config=self._config).items():
-            self._formatted[todo[path]] = text
-        return {path: self._formatted[text] for path, text in texts.items()}
+        return dict(self._whole)
 
 
 def _changes(
@@ -218,9 +202,8 @@ def _refuse_broken_python(path: str, entry: EditedText) -> None:
         )
 
 
-def _refuse_new_errors(pristine: Source, entry: EditedText) -> None:
+def _refuse_new_errors(pristine: Source, after: Source, entry: EditedText) -> None:
     """An edit may never add an ERROR node. Said before rustfmt sees the text: we know which rule made which line."""
-    after = Source.parse(pristine.path, entry.text.encode())
     errors = after.error_ranges()
     if len(errors) <= len(pristine.error_ranges()):
         return

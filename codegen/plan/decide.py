@@ -14,8 +14,8 @@ from codegen.release import in_range
 from codegen.spec.kinds import Early, Gating, SiteKind, Verb
 from codegen.syntax.python import PythonSource, find_python_sites
 from codegen.syntax.site import Site
-from codegen.syntax.sites import TOKEN, find_sites
-from codegen.syntax.source import Source
+from codegen.syntax.sites import find_sites
+from codegen.syntax.source import Source, names_backend_at_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     sources: dict[str, Source] = {}
     for path in tree.rust_files():
         text = tree.read(path)
-        if not TOKEN.search(text):
+        if not names_backend_at_all(text):
             continue
         foreign = decider.foreign(path)
         if foreign is not None:
@@ -86,7 +86,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
 
 def _python_source(path: str, text: bytes) -> PythonSource | None:
     """The parsed file if it names a backend at all."""
-    if not TOKEN.search(text):
+    if not names_backend_at_all(text):
         return None
     decode(text, path)
     return PythonSource.parse(path, text)

@@ -18,7 +18,7 @@ from codegen.syntax.source import Source
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from codegen.plan.decide import Scan
     from codegen.plan.decision import Decision
@@ -46,64 +46,69 @@ def plan_edits(
     Raises `UnknownSite` where a site's shape does not allow its verb, and `Conflict` where two edits overlap or one
     lies in text that the grammar could not parse.
     """
-    wanted = frozenset(phases)
-    planner = _Planner(scan, specs, wanted, gating)
-    by_path: dict[str, list[Edit]] = {}
-    for decision in scan.decisions:
-        for edit in planner.edits_of(decision):
-            by_path.setdefault(edit.path, []).append(edit)
-    for decision in scan.decisions:
-        if decision.site.kind == "use" and decision.verb == Verb.MIRROR and decision.lands in wanted:
-            own = by_path.setdefault(decision.site.path, [])
-            own += planner.imports(decision, "\n".join(edit.text for edit in own))
-    for phase in specs.phases:
-        for module in phase.modules if phase.phase in wanted else ():
-            there = scan.tree.crate_of(module.path) is not None
-            chosen = there and module.is_for(runtime) and module.gating in (None, gating)
-            if chosen and in_range(scan.tree.release, module.since, module.until):
-                by_path.setdefault(module.path, []).append(planner.module(module, phase.phase))
-    planner.refuse_failures()
-    result = {}
-    for path in sorted(by_path):
-        edits = tuple(sorted(by_path[path], key=lambda edit: (edit.start, edit.end)))
-        _refuse_overlap(edits)
-        if edits:
-            if path not in scan.python:
-                _refuse_inside_errors(planner.source(path), edits)
-            result[path] = edits
-    return result
+    return EditPlanner(scan, specs, gating=gating, runtime=runtime).edits(phases)
 
 
-class _Planner:
-    def __init__(self, scan: Scan, specs: LoadedSpecs, phases: frozenset[int], gating: Gating) -> None:
+class EditPlanner:
+    """The edits of a scan for several sets of phases; what a site gets in a phase is made once for all of them."""
+
+    def __init__(self, scan: Scan, specs: LoadedSpecs, *, gating: Gating, runtime: Runtime = Runtime.ROCM_RS) -> None:
         self.scan = scan
         self.specs = specs
-        self.phases = phases
+        self.gating = gating
+        self.runtime = runtime
         self.cfg = gating is Gating.CFG
         self.problems: list[Problem] = []
+        self._made: dict[tuple[Decision, int], list[Edit]] = {}
 
-    def edits_of(self, decision: Decision) -> list[Edit]:
-        site = decision.site
-        if decision.rule not in self.scan.rules or decision.inside:
+    def edits(self, phases: Iterable[int]) -> dict[str, tuple[Edit, ...]]:
+        """As `plan_edits`."""
+        wanted = frozenset(phases)
+        by_path: dict[str, list[Edit]] = {}
+        for decision in self.scan.decisions:
+            for edit in self._edits_of(decision, wanted):
+                by_path.setdefault(edit.path, []).append(edit)
+        for decision in self.scan.decisions:
+            if decision.site.kind == "use" and decision.verb == Verb.MIRROR and decision.lands in wanted:
+                own = by_path.setdefault(decision.site.path, [])
+                own += self._imports(decision, "\n".join(edit.text for edit in own))
+        for edit in self._modules(wanted):
+            by_path.setdefault(edit.path, []).append(edit)
+        if self.problems:
+            raise UnknownSite(self.problems, remedy="override the site in specs/phases/, or leave it with a reason")
+        return {path: self._in_order(path, by_path[path]) for path in sorted(by_path) if by_path[path]}
+
+    def _in_order(self, path: str, made: Iterable[Edit]) -> tuple[Edit, ...]:
+        edits = tuple(sorted(made, key=lambda edit: (edit.start, edit.end)))
+        _refuse_overlap(edits)
+        if path not in self.scan.python:
+            _refuse_inside_errors(self._source(path), edits)
+        return edits
+
+    def _edits_of(self, decision: Decision, phases: frozenset[int]) -> list[Edit]:
+        """What the site gets in the last of the phases that has something for it."""
+        if decision.inside or decision.rule not in self.scan.rules:
             return []
         rule = self.scan.rules[decision.rule].rule
-        if rule.verb is Verb.LEAVE or (site.kind == "use" and rule.verb is Verb.MIRROR):
+        if rule.verb is Verb.LEAVE or (decision.site.kind == "use" and rule.verb is Verb.MIRROR):
             return []
-        style = self._style(rule)
-        phase = decision.lands
+        phase = next((each for each in (decision.lands, decision.stand_in) if each in phases), None)
+        if phase is None:
+            return []
+        if (decision, phase) not in self._made:
+            self._made[decision, phase] = self._make(decision, rule, phase)
+        return self._made[decision, phase]
+
+    def _make(self, decision: Decision, rule: Rule, phase: int) -> list[Edit]:
+        site, style = decision.site, self._style(rule)
         try:
             if site.path in self.scan.python:
-                made = self._python(decision, rule, style) if decision.lands in self.phases else []
-                return self._edits(decision, made, phase)
-            source = self.scan.sources[site.path]
-            if decision.lands in self.phases:
-                made = self._final(source, decision, rule, style)
-            elif decision.stand_in in self.phases:
-                phase = decision.stand_in
-                call = f'{_core_path(decision)}::rocm::not_generated("{site.item}", {decision.phase})'
-                made = verbs.stand_in_match(source, site, style, call)
+                made = self._python(decision, rule, style) if phase == decision.lands else []
+            elif phase == decision.lands:
+                made = self._final(self.scan.sources[site.path], decision, rule, style)
             else:
-                return []
+                call = f'{_core_path(decision)}::rocm::not_generated("{site.item}", {decision.phase})'
+                made = verbs.stand_in_match(self.scan.sources[site.path], site, style, call)
         except CannotMirror as error:
             self._fail(decision, str(error))
             return []
@@ -125,7 +130,7 @@ class _Planner:
                 return python_verbs.or_in_python(source, site, style)
         raise CannotMirror(f"the verb {rule.verb} has no meaning in Python")
 
-    def imports(self, decision: Decision, used: str) -> list[Edit]:
+    def _imports(self, decision: Decision, used: str) -> list[Edit]:
         rule = self.scan.rules[decision.rule].rule
         source = self.scan.sources[decision.site.path]
         try:
@@ -136,8 +141,16 @@ class _Planner:
         origin = Origin(rule.id, self.specs.where(rule.id), decision.lands or 0)
         return [Edit(decision.site.path, e.start, e.end, e.text, origin) for e in made]
 
-    def module(self, rule: ModuleRule, phase: int) -> Edit:
-        source = self.source(rule.path)
+    def _modules(self, phases: frozenset[int]) -> Iterator[Edit]:
+        for phase in self.specs.phases:
+            for module in phase.modules if phase.phase in phases else ():
+                there = self.scan.tree.crate_of(module.path) is not None
+                chosen = there and module.is_for(self.runtime) and module.gating in (None, self.gating)
+                if chosen and in_range(self.scan.tree.release, module.since, module.until):
+                    yield self._module(module, phase.phase)
+
+    def _module(self, rule: ModuleRule, phase: int) -> Edit:
+        source = self._source(rule.path)
         try:
             made = declare_module(source, rule.declaration)
         except CannotMirror as error:
@@ -146,7 +159,7 @@ class _Planner:
             ) from error
         return Edit(rule.path, made.start, made.end, made.text, Origin(rule.id, self.specs.where(rule.id), phase))
 
-    def source(self, path: str) -> Source:
+    def _source(self, path: str) -> Source:
         """The parsed file, also when it has no backend site."""
         known = self.scan.sources.get(path)
         return known if known is not None else Source.parse(path, self.scan.tree.read(path))
@@ -184,10 +197,6 @@ class _Planner:
         line = site.snippet if source is None else source.line_text(site.start)
         where = Location(site.path, site.line, site.column, line)
         self.problems.append(Problem(f"rule {decision.rule} cannot {decision.verb} this {site.kind}: {why}", where))
-
-    def refuse_failures(self) -> None:
-        if self.problems:
-            raise UnknownSite(self.problems, remedy="override the site in specs/phases/, or leave it with a reason")
 
 
 def _core_path(decision: Decision) -> str:

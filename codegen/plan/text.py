@@ -46,15 +46,21 @@ class _Hunk:
         return region.first - 1 <= self.old_end and self.old_start <= region.last
 
 
+def in_own_line_ends(pristine: bytes, edits: Sequence[Edit]) -> list[Edit]:
+    """The edits in the line endings of the file."""
+    newline = "\r\n" if b"\r\n" in pristine else "\n"
+    return [replace(edit, text=edit.text.replace("\r\n", "\n").replace("\n", newline)) for edit in edits]
+
+
 def edited(pristine: bytes, edits: Sequence[Edit]) -> EditedText:
     """The file with its edits made, in its own line endings; `edits` are sorted and do not overlap."""
     newline = "\r\n" if b"\r\n" in pristine else "\n"
     pieces: list[str] = []
     regions: list[Region] = []
     position = line = 0
-    for edit in edits:
+    for edit in in_own_line_ends(pristine, edits):
         kept = pristine[position : edit.start].decode()
-        text = edit.text.replace("\r\n", "\n").replace("\n", newline)
+        text = edit.text
         pieces += [kept, text]
         line += kept.count("\n")
         # A newline at an end of the text only sets it apart from a pristine line that stays as it is.

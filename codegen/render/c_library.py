@@ -168,13 +168,8 @@ class CLibrary:
 
     def foreign_names(self, api: HipApi) -> Iterator[tuple[str, Library | None]]:
         """What the declarations need in scope: names of `std::ffi` with None, and of other libraries with these."""
-        owner = {
-            entry.name: api.library_of(entry)
-            for section in ("enums", "structs", "types")
-            for entry in api.sections[section]
-        }
         for name in {word for text in self._types() for word in re.findall(r"[A-Za-z_]\w*", text)}:
-            other = owner.get(name)
+            other = api.owners.get(name)
             if name.startswith("c_"):
                 yield name, None
             elif other is not None and other.name != self.name:

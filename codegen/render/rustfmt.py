@@ -1,4 +1,4 @@
-"""rustfmt over standard input, several files at once."""
+"""rustfmt over texts that need not lie in a tree."""
 
 from __future__ import annotations
 
@@ -6,44 +6,98 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.candle.cache import io_errors
 from codegen.errors import InputOutputError, Location, Problem, TemplateInvalid, ToolchainMissing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 REMEDY = "install it with `rustup component add rustfmt`"
 
+RustText = tuple[str, str]
+"""The path that messages name, and the text."""
+
+_MODULE_FILE = re.compile(r"\bmod\s+(\w+)\s*;")
+"""A module that has a file of its own."""
+
 
 def format_rust(texts: Mapping[str, str], *, edition: str = "2021", config: Path | None = None) -> dict[str, str]:
-    """The texts as rustfmt would have them, by path; `config` is the rustfmt.toml that counts, and no other does.
+    """The texts as rustfmt would have them, by path. Raises as `rustfmt_beside`."""
+    with rustfmt_beside(texts.items(), edition=edition, config=config) as result:
+        return {path: formatted for (path, _), formatted in result().items()}
+
+
+@contextmanager
+def rustfmt_beside(
+    texts: Iterable[RustText], *, edition: str = "2021", config: Path | None = None
+) -> Iterator[Callable[[], dict[RustText, str]]]:
+    """rustfmt at work beside us; what this gives waits for the texts as rustfmt would have them.
+
+    `config` is the rustfmt.toml that counts, and no other does. Starting rustfmt takes longer than most files do, so
+    one process formats all texts. Where it refuses one, and where it looks for a module that we did not foresee, each
+    gets a process of its own.
 
     Raises `ToolchainMissing` without rustfmt, and `TemplateInvalid` naming file and line for text that is not Rust.
     """
+    texts = tuple(texts)
     if not texts:
-        return {}
+        yield dict
+        return
     program = shutil.which("rustfmt")
     if program is None:
         raise ToolchainMissing("rustfmt is not installed", remedy=REMEDY)
-    from concurrent.futures import ThreadPoolExecutor
-
     # Without --config-path, a rustfmt.toml above the working directory or in the user's home would change the result.
-    command = [program, "--edition", edition, "--quiet", "--emit", "stdout", "--config-path", str(config or os.devnull)]
+    command = [program, "--edition", edition, "--quiet", "--config-path", str(config or os.devnull)]
+    with ExitStack() as stack:
+        room = "make room where temporary files lie, or choose another folder with TMPDIR"
+        with io_errors("handing texts to rustfmt", remedy=room):
+            scratch = stack.enter_context(tempfile.TemporaryDirectory())
+            files = [_lay_out(Path(scratch, str(number)), text) for number, (_, text) in enumerate(texts)]
+        with _start_errors():
+            nothing = subprocess.DEVNULL
+            process = stack.enter_context(
+                subprocess.Popen([*command, *map(str, files)], stdin=nothing, stdout=nothing, stderr=nothing)
+            )
+        stack.callback(process.kill)
 
-    def run(item: tuple[str, str]) -> tuple[str, str]:
-        path, text = item
-        try:
-            done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-        except OSError as error:
-            raise InputOutputError(f"cannot run rustfmt: {error.strerror}", remedy=REMEDY) from error
-        if done.returncode != 0:
-            raise _failure(path, text, done.stderr.decode(errors="replace"))
-        return path, done.stdout.decode()
+        def result() -> dict[RustText, str]:
+            if process.wait() != 0:
+                return {each: _format_alone(command, *each) for each in texts}
+            return {each: file.read_bytes().decode() for each, file in zip(texts, files, strict=True)}
 
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        return dict(pool.map(run, texts.items()))
+        yield result
+
+
+def _lay_out(folder: Path, text: str) -> Path:
+    """The text as a file, beside empty files for its modules, into which rustfmt goes on."""
+    folder.mkdir()
+    for module in _MODULE_FILE.findall(text):
+        (folder / f"{module}.rs").touch()
+    file = folder / "the text.rs"  # no name of a module
+    file.write_bytes(text.encode())
+    return file
+
+
+def _format_alone(command: Sequence[str], path: str, text: str) -> str:
+    """One text over standard input, from which rustfmt looks for no modules."""
+    with _start_errors():
+        done = subprocess.run([*command, "--emit", "stdout"], input=text.encode(), capture_output=True, check=False)
+    if done.returncode != 0:
+        raise _failure(path, text, done.stderr.decode(errors="replace"))
+    return done.stdout.decode()
+
+
+@contextmanager
+def _start_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputOutputError(f"cannot run rustfmt: {error.strerror}", remedy=REMEDY) from error
 
 
 def _failure(path: str, text: str, message: str) -> TemplateInvalid | ToolchainMissing:

@@ -186,102 +186,81 @@ class _NotYaml(Exception):
 
 
 class _Composer:
-    """Builds the node tree from ruamel's parse events and collects what specs do not allow."""
+    """Builds the node tree from libyaml's parse events and collects what specs do not allow."""
 
     def __init__(self, document: Document) -> None:
-        from ruamel.yaml import YAML
+        import yaml
 
         self.problems: list[Problem] = []
         self._document = document
-        # The pure parser: its marks count characters, and its results do not depend on a C extension being there.
-        self._events: Iterator[Any] = YAML(typ="safe", pure=True).parse(document.text)
-        self._last = Mark(1, 1)
+        self._kinds, self._error = yaml.events, yaml.MarkedYAMLError
+        # libyaml, which PyYAML's wheels bring along: its marks count characters.
+        self._events: Iterator[Any] = yaml.parse(document.text, Loader=yaml.CSafeLoader)
 
     def compose(self) -> Node | None:
         """The tree of the first document; None if there is no document."""
-        from ruamel.yaml import events
-
         self._next()  # start of the stream
-        if not isinstance(self._next(), events.DocumentStartEvent):
+        if not isinstance(self._next(), self._kinds.DocumentStartEvent):
             return None
         root = self._node(self._next(), depth=1)
         self._next()  # end of the document
         following = self._next()
-        if isinstance(following, events.DocumentStartEvent):
+        if isinstance(following, self._kinds.DocumentStartEvent):
             self._refuse("a second document; a spec file holds one", _start(following))
         return root
 
     def _next(self) -> Any:
-        from ruamel.yaml.error import MarkedYAMLError
-
         try:
-            event = next(self._events)
-        except MarkedYAMLError as error:
-            at = error.problem_mark or error.context_mark
-            mark = Mark(at.line + 1, at.column + 1) if at else self._last
-            raise _NotYaml(self._reason(error, mark), mark) from error
-        except Exception as error:  # ruamel's scanner lets others through, such as OverflowError for "\UFFFFFFFF"
-            raise _NotYaml(f"{error} (after this place)", self._last) from error
-        self._last = _start(event)
-        return event
-
-    def _reason(self, error: Any, mark: Mark) -> str:
-        parts = [" ".join(str(part).split()) for part in (error.context, error.problem) if part]
-        reason = (
-            ", ".join(parts).replace("'\\x00'", "the end of the file").replace("'<stream end>'", "the end of the file")
-        )
-        lines = self._document.text.splitlines()
-        indent = re.match(r"\s*", lines[mark.line - 1]) if mark.line <= len(lines) else None
-        return reason + ("; indent with spaces, not tabs" if indent and "\t" in indent[0] else "")
+            return next(self._events)
+        except self._error as error:
+            reason = ", ".join(part for part in (error.context, error.problem) if part)
+            lines = self._document.text.splitlines()
+            at = error.problem_mark
+            assert at is not None, "libyaml says where"
+            if at.line >= len(lines):  # a text that ends too early, maybe without a newline
+                raise _NotYaml(reason, _mark_after(self._document.text)) from error
+            advice = "; indent with spaces, not tabs" if re.match(r"\s*\t", lines[at.line]) else ""
+            raise _NotYaml(reason + advice, Mark(at.line + 1, at.column + 1)) from error
 
     def _refuse(self, message: str, mark: Mark) -> None:
         self.problems.append(self._document.problem(message, mark))
 
     def _node(self, event: Any, depth: int) -> Node:
         """The node that begins with `event`."""
-        from ruamel.yaml import events
-
         mark = _start(event)
         if depth > MAX_DEPTH:
             raise _NotYaml(f"more than {MAX_DEPTH} mappings and lists inside one another", mark)
         if event.anchor is not None:
-            alias = isinstance(event, events.AliasEvent)
+            alias = isinstance(event, self._kinds.AliasEvent)
             name = f"*{event.anchor}" if alias else f"&{event.anchor}"
             self._refuse(f"anchors and aliases have no place in a spec ({quoted(name)}); write the value out", mark)
             if alias:
                 return ScalarNode(name, mark)
-        if event.ctag is not None:
-            self._refuse(f"tags have no place in a spec ({quoted(str(event.ctag))})", mark)
-        if isinstance(event, events.MappingStartEvent):
+        if event.tag is not None:
+            self._refuse(f"tags have no place in a spec ({quoted(str(event.tag))})", mark)
+        if isinstance(event, self._kinds.MappingStartEvent):
             return MappingNode(tuple(self._entries(depth)), mark)
-        if isinstance(event, events.SequenceStartEvent):
+        if isinstance(event, self._kinds.SequenceStartEvent):
             return ListNode(tuple(self._items(depth)), mark)
         return self._scalar(event, mark)
 
     def _scalar(self, event: Any, mark: Mark) -> ScalarNode:
-        if any("\ud800" <= c <= "\udfff" for c in event.value):
-            self._refuse("half of a surrogate pair is not a character", mark)
-            return ScalarNode("", mark)
-        plain = not event.style and event.ctag is None
+        plain = not event.style and event.tag is None
         return ScalarNode(_plain_value(event.value) if plain else event.value, mark)
 
     def _items(self, depth: int) -> Iterator[Node]:
-        from ruamel.yaml import events
-
-        while not isinstance(event := self._next(), events.SequenceEndEvent):
+        while not isinstance(event := self._next(), self._kinds.SequenceEndEvent):
             yield self._node(event, depth + 1)
 
     def _entries(self, depth: int) -> Iterator[Entry]:
-        from ruamel.yaml import events
-
         seen: dict[str, Mark] = {}
-        while not isinstance(event := self._next(), events.MappingEndEvent):
+        while not isinstance(event := self._next(), self._kinds.MappingEndEvent):
             mark = _start(event)
             key = self._key(event, self._node(event, depth + 1))
             value_event = self._next()
             value = self._node(value_event, depth + 1)
             if isinstance(value, ScalarNode) and value_event.start_mark.index == value_event.end_mark.index:
-                value = ScalarNode(value.value, mark)  # nothing after the colon: ruamel points at the next token
+                value = ScalarNode(value.value, mark)  # nothing after the colon: libyaml points at the next token
             if key in seen:
                 self._refuse(f"the key {quoted(key)} is already on line {seen[key].line}", mark)
             elif key is not None:

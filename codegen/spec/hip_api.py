@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -29,6 +29,7 @@ CURRENT_RELEASE = "7.2"
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
+@cache  # every entry is asked about the same few releases
 def release_order(release: str) -> tuple[int, ...]:
     """Sorts ROCm releases: `5.7` before `6.4` before `10.0`."""
     return tuple(int(part) for part in release.split("."))
@@ -222,6 +223,11 @@ class HipApi(Model):
         found |= {value: frozenset({enum.name}) for enum in self.enums for value in enum.values}
         return found | {value: type_names(group.c) for group in self.constants for value in group.values}
 
+    @cached_property
+    def owners(self) -> Mapping[str, Library | None]:
+        """`library_of` every entry, by the entry's name."""
+        return {entry.name: self.library_of(entry) for entries in self.sections.values() for entry in entries}
+
     def library_of(self, entry: Entry) -> Library | None:
         """The library whose header declares an entry; None if its name has no library's prefix."""
         if isinstance(entry, (HipStruct, TypeName)) and entry.library is not None:
@@ -244,7 +250,7 @@ class HipApi(Model):
 
     def declared_by(self, library: Library, entries: Iterable[E], release: str) -> tuple[E, ...]:
         """Those of `entries` that a library's header declares in a release."""
-        return tuple(entry for entry in entries if entry.holds_in(release) and self.library_of(entry) == library)
+        return tuple(entry for entry in entries if self.owners[entry.name] is library and entry.holds_in(release))
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,17 +310,17 @@ def _inconsistencies(table: HipApiFile) -> Iterator[Problem]:
             yield Problem(f"{library.absent} is no value of {library.status}", place)
     for section, entries in api.sections.items():
         for index, entry in enumerate(entries):
-            place = table.place(section, index)
+            here = partial(table.place, section, index)
             before = entries[index - 1] if index else None
             if before and before.name > entry.name:
-                yield Problem(f"{section} stand in alphabetical order: {entry.name} after {before.name}", place)
+                yield Problem(f"{section} stand in alphabetical order: {entry.name} after {before.name}", here())
             if before and before.name == entry.name and before.overlaps(entry):
-                yield Problem(f"{entry.name} is listed twice for the same release", place)
+                yield Problem(f"{entry.name} is listed twice for the same release", here())
             if api.library_of(entry) is None:
                 prefixes = ", ".join(library.prefix for library in api.libraries)
-                yield Problem(f"{entry.name} begins with no library's prefix ({prefixes})", place)
+                yield Problem(f"{entry.name} begins with no library's prefix ({prefixes})", here())
             for name in sorted(names_used(api, entry) - known):
-                yield Problem(f"{entry.name} uses the type {name}, which the table does not define", place)
+                yield Problem(f"{entry.name} uses the type {name}, which the table does not define", here())
 
 
 def names_used(api: HipApi, entry: Entry) -> frozenset[str]:

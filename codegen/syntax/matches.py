@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tree_sitter import QueryCursor
 
 from codegen.syntax.grammar import rust_query
-from codegen.syntax.source import is_comment, text_of
+from codegen.syntax.source import backend_tokens, is_comment, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -40,15 +40,13 @@ def descendants(node: Node, *types: str) -> list[Node]:
 def backend_matches(source: Source) -> list[Node]:
     """Every `match` with an arm whose pattern names CUDA, macro bodies excepted (they are token trees)."""
     found: dict[int, Node] = {}
-    for pattern in captures("(match_pattern) @pattern", "pattern", source.root):
-        text = pattern.text or b""
-        if b"Cuda" not in text and b"cuda" not in text:
-            continue
-        arm = pattern.parent
-        block = arm.parent if arm is not None else None
-        match = block.parent if block is not None else None
-        if match is not None and match.type == "match_expression" and names_backend(pattern, "cuda"):
-            found[match.start_byte] = match
+    for token in backend_tokens(source.text):
+        chain = source.chain(token.start(), token.end())  # faster than a query for every pattern of the file
+        for depth, node in enumerate(chain):
+            if node.type == "match_pattern" and names_backend(node, "cuda"):
+                match = chain[depth - 3]  # match, its block, the arm, the pattern
+                if match.type == "match_expression":
+                    found[match.start_byte] = match
     return list(found.values())
 
 

@@ -15,12 +15,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypeGuard
 
 from codegen.syntax.site import Site
-from codegen.syntax.source import Text
+from codegen.syntax.source import Text, backend_tokens, names_backend_at_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-TOKEN = re.compile(rb"(?i)cuda|metal")
 WORD = re.compile(rb"\w+")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -79,7 +78,7 @@ def find_python_sites(source: PythonSource) -> tuple[Site, ...]:
     found: list[Site] = []
     prose = _prose(source)
     claimed = 0
-    for token in TOKEN.finditer(source.text):
+    for token in backend_tokens(source.text):
         at = token.start()
         if at < claimed or any(start <= at < end for start, end in prose):
             continue
@@ -188,7 +187,7 @@ def _named(source: PythonSource, definition: Definition) -> bool:
 
 
 def _is_backend(text: str) -> bool:
-    return TOKEN.search(text.encode()) is not None
+    return names_backend_at_all(text.encode())
 
 
 def _made(source: PythonSource, kind: str, node: ast.stmt | ast.expr, outer: Sequence[ast.stmt], name: str) -> Site:

@@ -26,17 +26,14 @@ from codegen.syntax.constructs import (
 from codegen.syntax.matches import named_enums, names_backend, pattern_of
 from codegen.syntax.metal import add_metal_only_forwards, classify_metal
 from codegen.syntax.site import Site, SiteList
-from codegen.syntax.source import cfg_predicate, is_comment, owner_of, predicates_in, text_of
+from codegen.syntax.source import backend_tokens, cfg_predicate, is_comment, owner_of, predicates_in, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from codegen.syntax.source import Source
 
-__all__ = ["TOKEN", "Site", "find_sites"]
-
-TOKEN = re.compile(rb"(?i)cuda|metal")
-"""What makes a file worth parsing, and a token worth classifying."""
+__all__ = ["Site", "find_sites"]
 
 _ITEMS = frozenset(
     {
@@ -78,14 +75,14 @@ def walk(source: Source) -> SiteList:
     """One pass over the tokens of a file: its sites in the order they were found, and what they claim."""
     found = SiteList(source)
     cuda = _CudaTokens(found)
-    for token in TOKEN.finditer(source.text):
+    for token in backend_tokens(source.text):
         if token.start() < found.claimed_to:
             continue
         chain = source.chain(token.start(), token.end())
         if any(is_comment(node) for node in chain):
             continue
         found.token = token.start()
-        if token[0].lower() == b"cuda":
+        if token[0] == b"cuda":
             cuda.classify(chain)
         else:
             classify_metal(found, chain)

@@ -133,6 +133,21 @@ def test_line_ends_of_the_file_are_kept() -> None:
     assert "\r\nrocm-rs = { workspace = true, optional = true }\r\n" in changed
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[features]\ncuda = []\nx = [\n["y"],\n]\nz = 1\n[package]\n',  # a row of an array looks like a header
+        "[features]\ncuda = []\n[features.more]\nx = []\n[package]\n",
+        'a = """\n[features]\ncuda = 1\n[b]\n"""\n[features]\ncuda = []\n[package]\n',  # a text looks like a table
+        '[features] # what there is\ncuda = []\n\n# A package.\n[package]\nname = "a"\n',
+    ],
+)
+def test_table_whose_lines_are_hard_to_tell(text: str) -> None:
+    head, tail = text.rsplit("cuda = []\n", 1)
+
+    assert add_feature(text, "rocm", ["r"]) == f'{head}cuda = []\nrocm = ["r"]\n{tail}'
+
+
 @pytest.mark.parametrize("text", ["features.cuda = []\n", "features = { cuda = [] }\n"])
 def test_table_in_a_form_that_is_not_edited(text: str) -> None:
     with pytest.raises(Conflict) as caught:

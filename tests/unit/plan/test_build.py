@@ -14,9 +14,9 @@ from made_up import DEVICE, LIB, OLDEST, READY, STORAGE, UNTRIED, candle_sources
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, TemplateInvalid, UsageError
-from codegen.plan import build
 from codegen.plan.build import phase_specs, plan_tree, rust_edition
 from codegen.plan.decide import scan_tree
+from codegen.plan.edits import EditPlanner
 from codegen.plan.model import Edit, Origin
 from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
@@ -235,7 +235,7 @@ def broken_edits(monkeypatch: pytest.MonkeyPatch, *made: Edit) -> None:
     def edits(*_: object, **__: object) -> Mapping[str, tuple[Edit, ...]]:
         return {made[0].path: made}
 
-    monkeypatch.setattr(build, "plan_edits", edits)
+    monkeypatch.setattr(EditPlanner, "edits", edits)
 
 
 def test_the_rule_that_breaks_the_text_is_named(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from codegen.errors import ExitCode, InputOutputError, TemplateInvalid, ToolchainMissing
-from codegen.render.rustfmt import format_rust
+from codegen.render.rustfmt import format_rust, rustfmt_beside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +62,69 @@ def test_text_that_is_not_rust() -> None:
     assert ": rustfmt refuses the generated text: error: " in message
     assert "  2 | fn b( {}\n" in message
     assert message.endswith("\n  = help: correct the template")
+
+
+def test_text_with_modules_that_is_not_rust() -> None:
+    with pytest.raises(TemplateInvalid, match=r"mod\.rs:2:"):
+        format_rust({"good.rs": PLAIN, "mod.rs": "mod b;\nfn c( {}\n"})
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "mod b;",
+        "pub(crate) mod b;",
+        "mod r#b;",
+        "mod b;\nmod c;",
+        '#[path = "elsewhere/b.rs"]\nmod b;',
+        "mod a {\n    pub mod b;\n}",
+    ],
+)
+def test_modules_in_other_files_are_not_looked_for(modules: str) -> None:
+    assert format_rust({"mod.rs": f"{modules}\n{UGLY}", "a.rs": UGLY}) == {
+        "mod.rs": f"{modules}\n{PLAIN}",
+        "a.rs": PLAIN,
+    }
+
+
+@pytest.mark.parametrize(("last", "processes"), [("mod b;\n", 1), ("mod a {\n    mod b;\n}\n", 11)])
+def test_one_process_formats_many_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, processes: int
+) -> None:
+    rustfmt = shutil.which("rustfmt")
+    fake_rustfmt(tmp_path, monkeypatch, f'echo run >> {tmp_path}/runs\nexec {rustfmt} "$@"')
+
+    format_rust({f"{number}.rs": PLAIN for number in range(9)} | {"mod.rs": last})
+
+    assert (tmp_path / "runs").read_text() == "run\n" * processes
+
+
+def test_what_rustfmt_prints_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, "echo hello; echo careful >&2")
+
+    assert format_rust({"a.rs": UGLY}) == {"a.rs": UGLY}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_work_that_nobody_waits_for_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_rustfmt(tmp_path, monkeypatch, "exec sleep 30")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/bin:/usr/bin")
+
+    start = time.monotonic()
+    with pytest.raises(KeyError), rustfmt_beside([("a.rs", UGLY)]):
+        raise KeyError
+    assert time.monotonic() - start < 20
+
+
+def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+
+    with pytest.raises(InputOutputError, match=r"handing texts to rustfmt: .*No such file or directory") as caught:
+        format_rust({"a.rs": PLAIN})
+
+    assert "TMPDIR" in str(caught.value)
 
 
 def test_no_rustfmt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
-from ruamel.yaml import YAML
 from spec_repository import CANDLE, CORE, SETUP
 
 from codegen.spec.schema import Kind, schema_text
@@ -20,7 +20,7 @@ def validator(kind: Kind) -> Draft202012Validator:
 
 
 def parsed(text: str) -> Any:
-    return YAML(typ="safe", pure=True).load(text)
+    return yaml.safe_load(text)
 
 
 @pytest.mark.parametrize("kind", Kind)

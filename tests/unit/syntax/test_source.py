@@ -6,6 +6,7 @@ import pytest
 from check import parsed
 
 from codegen.errors import ExitCode, InputOutputError
+from codegen.syntax.edit import TextEdit, apply_edits
 from codegen.syntax.matches import captures
 from codegen.syntax.source import (
     Source,
@@ -161,3 +162,75 @@ def test_the_next_item_is_neither_comment_nor_attribute() -> None:
     assert following is not None
     assert text_of(following) == "fn g() {}"
     assert next_item(following) is None
+
+
+# --- parsing again after edits -----------------------------------------------------------------------------------
+
+BEFORE = (
+    'fn f(d: &D) {\n    match d {\n        D::Cpu => g("größe"),\n        D::Cuda(c) => h(c),\n    }\n}\n\nfn i() {}\n'
+)
+
+
+def nodes(source: Source) -> list[object]:
+    """Every node of a file, with all that it knows of its place."""
+    found: list[object] = []
+    stack = [source.root]
+    while stack:
+        node = stack.pop()
+        found.append((node.type, node.start_byte, node.end_byte, node.start_point, node.end_point, node.is_missing))
+        stack.extend(node.children)
+    return found
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [],
+        [TextEdit(0, 0, "use a::B;\n")],
+        [TextEdit(len(BEFORE.encode()), len(BEFORE.encode()), "fn j() {}")],
+        [TextEdit(0, len(BEFORE.encode()), "")],
+        [TextEdit(3, 4, "größer"), TextEdit(4, 4, "_"), TextEdit(4, 4, "2")],
+        [TextEdit(0, 0, "//! A\n"), TextEdit(20, 21, "\n\n"), TextEdit(BEFORE.encode().index(b"fn i"), 96, "mod k;\n")],
+        [TextEdit(12, 12, "{ "), TextEdit(13, 14, "")],
+    ],
+)
+def test_a_file_parsed_again_is_as_if_parsed_anew(edits: list[TextEdit]) -> None:
+    before = parsed(BEFORE)
+    text = apply_edits(before.text, edits).encode()
+
+    after = before.reparsed(text, [(edit.start, edit.end, len(edit.text.encode())) for edit in edits])
+
+    assert after.text == text
+    assert nodes(after) == nodes(parsed(text.decode()))
+    assert nodes(before) == nodes(parsed(BEFORE)), "the file that was there stays as it is"
+
+
+def test_a_change_is_seen_where_it_is_behind_others_that_move_it() -> None:
+    before = parsed(BEFORE * 20)
+    body, end = before.text.index(b"    match"), len(before.text)
+    edits = [
+        TextEdit(0, 0, "// Long.\n" * 40),
+        TextEdit(body, before.text.index(b"}\n\nfn i"), ""),
+        TextEdit(end - 4, end - 1, ";"),
+    ]
+    text = apply_edits(before.text, edits).encode()
+    assert text.endswith(b"fn i();\n")
+
+    after = before.reparsed(text, [(edit.start, edit.end, len(edit.text.encode())) for edit in edits])
+
+    assert nodes(after) == nodes(parsed(text.decode()))
+
+
+def test_an_error_that_an_edit_makes_is_found() -> None:
+    before = parsed(BEFORE)
+    at = before.text.index(b"fn i")
+
+    after = before.reparsed(before.text[:at] + b"fn a( {}\n" + before.text[at:], [(at, at, 9)])
+
+    assert before.error_ranges() == ()
+    assert after.error_ranges() == parsed(after.text.decode()).error_ranges() != ()
+
+
+def test_changes_that_do_not_make_the_text_are_a_bug() -> None:
+    with pytest.raises(AssertionError, match="the changes make the text"):
+        parsed(BEFORE).reparsed(b"fn f() {}", [(0, 0, 1)])
