@@ -7,6 +7,7 @@
 use candle_core::rocm::{device_count, DeviceMemory};
 use candle_core::{DType, Result, RocmDevice, RocmError, RocmStorage};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const MIB: usize = 1 << 20;
 
@@ -218,6 +219,32 @@ mod cache {
         assert!(DeviceMemory::alloc(wanted, &device).is_err());
         assert_eq!(device.memory_stats().cached, 0);
         Ok(())
+    }
+
+    /// What one thread is giving back to the GPU is no longer in the cache, and still counts: others wait for that.
+    #[test]
+    fn a_limit_holds_while_others_run_out_of_memory() -> Result<()> {
+        let test = "a_limit_holds_while_others_run_out_of_memory";
+        let (Some(device), Some(other)) = (gpu(test, 0), gpu(test, 0)) else {
+            return Ok(());
+        };
+        device.set_memory_limit(Some(16 * MIB));
+        let wanted = 2 * other.total_memory()?;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let trimming = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    assert!(DeviceMemory::alloc(wanted, &other).is_err());
+                }
+            });
+            let sizes = [10, 12, 14].into_iter().cycle().take(600);
+            let result = sizes.into_iter().try_for_each(|size| {
+                DeviceMemory::alloc(size * MIB, &device).map(drop)
+            });
+            done.store(true, Ordering::Relaxed);
+            trimming.join().expect("no panic");
+            Ok(result?)
+        })
     }
 
     #[test]

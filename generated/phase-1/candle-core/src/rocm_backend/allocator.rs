@@ -18,7 +18,7 @@ use super::{api, RocmError};
 pub(super) use pool::Block;
 use pool::{Policy, Pool, Segment};
 use std::ffi::c_void;
-use std::sync::{Mutex, MutexGuard, Weak};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 const POLICY_VARIABLE: &str = "CANDLE_ROCM_ALLOCATOR";
 
@@ -46,6 +46,8 @@ pub(super) struct Allocator {
     gpu: &'static Gpu,
     pool: Mutex<Pool>,
     deferred: Mutex<Vec<Deferred>>,
+    /// Of `pool`: a segment that was to be given back to the GPU has gone, or is in the pool again.
+    released: Condvar,
 }
 
 /// A block that nobody has any more, and the work on other streams that still reads it.
@@ -60,6 +62,7 @@ impl Allocator {
             gpu,
             pool: Mutex::new(Pool::new(policy()?)),
             deferred: Mutex::default(),
+            released: Condvar::new(),
         })
     }
 
@@ -101,10 +104,14 @@ impl Allocator {
     }
 
     /// Waits for the stream and for readers on other streams, and gives the memory that nobody uses back to the GPU.
+    /// What other threads are giving back has gone, too, when this returns.
     pub(super) fn trim(&self, stream: &Stream) -> HipResult<()> {
         self.wait_for_readers(stream)?;
         let idle = self.pool().remove_idle();
-        self.release(idle, stream)
+        self.release(idle, stream)?;
+        let others = self.released.wait_while(self.pool(), |pool| pool.is_releasing());
+        drop(others.unwrap_or_else(PoisonError::into_inner));
+        Ok(())
     }
 
     /// From now on `allocate` fails rather than hold more bytes.
@@ -168,34 +175,33 @@ impl Allocator {
                 Err(_) => pool.restore(segment),
             }
         }
+        self.released.notify_all();
         result
     }
 
-    /// Gives deferred blocks whose readers are done back to the pool.
+    /// Gives deferred blocks whose readers are done back to the pool. Other threads find them there or here.
     fn reclaim(&self, stream: &Stream) -> HipResult<()> {
         let mut deferred = lock(&self.deferred);
         if deferred.is_empty() {
             return Ok(());
         }
-        let (done, waiting) = std::mem::take(&mut *deferred)
+        let (done, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut *deferred)
             .into_iter()
             .partition(|block| block.readers.iter().all(Event::has_come));
         *deferred = waiting;
-        drop(deferred);
-        let done: Vec<Deferred> = done;
         let mut pool = self.pool();
         let unwanted = done.into_iter().flat_map(|done| pool.give(done.block));
         let unwanted = unwanted.collect();
         drop(pool);
+        drop(deferred);
         self.release(unwanted, stream)
     }
 
     fn wait_for_readers(&self, stream: &Stream) -> HipResult<()> {
-        let mut deferred = std::mem::take(&mut *lock(&self.deferred));
+        let deferred = lock(&self.deferred);
         let mut readers = deferred.iter().flat_map(|block| &block.readers);
-        let result = readers.try_for_each(Event::synchronize);
-        lock(&self.deferred).append(&mut deferred);
-        result?;
+        readers.try_for_each(Event::synchronize)?;
+        drop(deferred);
         self.reclaim(stream)
     }
 

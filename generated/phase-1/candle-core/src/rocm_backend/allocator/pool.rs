@@ -82,6 +82,8 @@ pub(super) struct Pool {
     free: BTreeSet<(Class, usize, usize)>,
     /// Bytes of all segments, with those on their way from and to the GPU.
     held: usize,
+    /// Segments on their way to the GPU.
+    releasing: usize,
     limit: Option<usize>,
     gives: u64,
     stats: MemoryStats,
@@ -95,6 +97,7 @@ impl Pool {
             pieces: BTreeMap::new(),
             free: BTreeSet::new(),
             held: 0,
+            releasing: 0,
             limit: None,
             gives: 0,
             stats: MemoryStats::default(),
@@ -151,7 +154,7 @@ impl Pool {
     pub(super) fn add(&mut self, address: usize, bytes: usize, size: usize) -> Block {
         self.stats.device_allocations += 1;
         let class = Class::of(self.block_size(size));
-        self.restore(Segment {
+        self.insert(Segment {
             address,
             size: bytes,
             class,
@@ -206,10 +209,22 @@ impl Pool {
     pub(super) fn forget(&mut self, segment: Segment) {
         self.stats.device_frees += 1;
         self.held -= segment.size;
+        self.releasing -= 1;
+    }
+
+    /// The segment could not be given back to the GPU.
+    pub(super) fn restore(&mut self, segment: Segment) {
+        self.insert(segment);
+        self.releasing -= 1;
+    }
+
+    /// Whether segments were removed that were neither forgotten nor restored yet.
+    pub(super) fn is_releasing(&self) -> bool {
+        self.releasing > 0
     }
 
     /// A segment, all of it free.
-    pub(super) fn restore(&mut self, segment: Segment) {
+    fn insert(&mut self, segment: Segment) {
         let Segment {
             address,
             size,
@@ -241,6 +256,7 @@ impl Pool {
     }
 
     fn remove(&mut self, addresses: Vec<usize>) -> Vec<Segment> {
+        self.releasing += addresses.len();
         addresses
             .into_iter()
             .map(|address| {
