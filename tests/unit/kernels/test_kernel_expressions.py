@@ -56,6 +56,7 @@ def test_a_type_without_an_expression_is_refused(tmp_path: Path) -> None:
 def test_parameters_are_arguments_of_the_wide_type(tmp_path: Path) -> None:
     text = render_sources(load_families(write(tmp_path, "{any: x * factor + offset}"))).family("parametric").text
     assert "scale_u8(u8 *y, const u8 *x, u8 factor, u8 offset, Packs packs, Layout<1> layout)" in text
-    assert "scale_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 factor, f32 offset, Packs packs, Layout<1> layout)" in " ".join(
-        text.split()
+    assert (
+        "scale_f8e4m3(f8e4m3 *y, const f8e4m3 *x, f32 factor, f32 offset, Packs packs, Layout<1> layout)"
+        in " ".join(text.split())
     )

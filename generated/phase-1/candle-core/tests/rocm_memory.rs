@@ -237,10 +237,9 @@ mod cache {
                     assert!(DeviceMemory::alloc(wanted, &other).is_err());
                 }
             });
-            let sizes = [10, 12, 14].into_iter().cycle().take(600);
-            let result = sizes.into_iter().try_for_each(|size| {
-                DeviceMemory::alloc(size * MIB, &device).map(drop)
-            });
+            let mut sizes = [10, 12, 14].into_iter().cycle().take(600);
+            let result =
+                sizes.try_for_each(|size| DeviceMemory::alloc(size * MIB, &device).map(drop));
             done.store(true, Ordering::Relaxed);
             trimming.join().expect("no panic");
             Ok(result?)

@@ -109,7 +109,8 @@ impl Allocator {
         self.wait_for_readers(stream)?;
         let idle = self.pool().remove_idle();
         self.release(idle, stream)?;
-        let others = self.released.wait_while(self.pool(), |pool| pool.is_releasing());
+        let busy = |pool: &mut Pool| pool.is_releasing();
+        let others = self.released.wait_while(self.pool(), busy);
         drop(others.unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }
