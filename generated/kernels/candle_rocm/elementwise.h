@@ -101,7 +101,13 @@ template <u32 LANES, class F, class Out, class... In>
 CANDLE_DEVICE Pack<Out, LANES> apply_to_packs(F f, const Pack<In, LANES> &...x) {
   Pack<Out, LANES> y;
 #pragma unroll
-  for (u32 l = 0; l < LANES; ++l) y.lane[l] = f(x.lane[l]...);
+  for (u32 l = 0; l < LANES; ++l) {
+    y.lane[l] = f(x.lane[l]...);
+#if defined(__AMDGCN__)
+    // Compilers work on all lanes at a time, which takes registers: at most 8 of them here.
+    if (l % 8 == 7) __builtin_amdgcn_sched_barrier(0);
+#endif
+  }
   return y;
 }
 
