@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from codegen.errors import Location, Problem
+from codegen.errors import Location, Problem, ToolchainMissing
 from codegen.spec.wording import described, quoted
 
 if TYPE_CHECKING:
@@ -119,7 +119,10 @@ class Document:
 
 
 def read_document(file: str, content: bytes) -> Document:
-    """Parses any bytes; what is wrong with them is in the document's `problems`, never an exception."""
+    """Parses any bytes; what is wrong with them is in the document's `problems`, never an exception.
+
+    Raises ToolchainMissing where PyYAML lacks libyaml.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -186,7 +189,7 @@ class _NotYaml(Exception):
 
 
 class _Composer:
-    """Builds the node tree from libyaml's parse events and collects what specs do not allow."""
+    """Builds the node tree from PyYAML's parse events and collects what specs do not allow."""
 
     def __init__(self, document: Document) -> None:
         import yaml
@@ -194,7 +197,9 @@ class _Composer:
         self.problems: list[Problem] = []
         self._document = document
         self._kinds, self._error = yaml.events, yaml.MarkedYAMLError
-        # libyaml, which PyYAML's wheels bring along: its marks count characters.
+        if not yaml.__with_libyaml__:  # its own parser takes five times as long and has other marks and messages
+            remedy = "`pip install --force-reinstall --only-binary pyyaml pyyaml` gets a build that has it"
+            raise ToolchainMissing("PyYAML was built without libyaml, which reads the specs", remedy=remedy)
         self._events: Iterator[Any] = yaml.parse(document.text, Loader=yaml.CSafeLoader)
 
     def compose(self) -> Node | None:
@@ -216,7 +221,7 @@ class _Composer:
             reason = ", ".join(part for part in (error.context, error.problem) if part)
             lines = self._document.text.splitlines()
             at = error.problem_mark
-            assert at is not None, "libyaml says where"
+            assert at is not None, "PyYAML says where"
             if at.line >= len(lines):  # a text that ends too early, maybe without a newline
                 raise _NotYaml(reason, _mark_after(self._document.text)) from error
             advice = "; indent with spaces, not tabs" if re.match(r"\s*\t", lines[at.line]) else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from spec_repository import HEAD, MARK, Repository, check_rejected
 
+from codegen.errors import ToolchainMissing
 from codegen.spec.document import MAX_DEPTH, ListNode, MappingNode, Mark, ScalarNode, read_document
 
 if TYPE_CHECKING:
@@ -204,3 +205,10 @@ def test_whole_message_with_caret_and_help(tmp_path: Path) -> None:
         "    | ^\n"
         "  = help: correct the spec; `candle-rocm spec schema` prints what editors need to complete and check it"
     )
+
+
+def test_a_yaml_package_without_libyaml_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yaml.__with_libyaml__", False)
+    with pytest.raises(ToolchainMissing, match="without libyaml") as raised:
+        read_document("x.yaml", b"a: 1\n")
+    assert "pip install" in str(raised.value.remedy)
