@@ -238,16 +238,17 @@ def _reductions(kind: str) -> Iterator[Row]:
         yield _reduction(op, f"{op} of all", kind, (1 << 26,), 0)
 
 
+def _at_places(dim: int) -> Callable[[Any, Sequence[Any], Any], Any]:
+    """What lies at places of the first input: equal numbers may come in any order, so places are not compared."""
+    return lambda _, tensors, places: tensors[0].gather(dim, places.long())
+
+
 def _reduction(op: str, name: str, kind: str, shape: tuple[int, ...], dim: int) -> Row:
     from codegen.device.ops.reduce import reduce
 
     def theirs(torch: Any, tensors: Sequence[Any]) -> Any:
         function = torch.amax if op == "max" else getattr(torch, op)
         return function(tensors[0], dim=dim, keepdim=True)
-
-    def place(_: Any, tensors: Sequence[Any], result: Any) -> Any:
-        """The number at a place: the largest may be there more than once."""
-        return tensors[0].gather(dim, result.long())
 
     def beside_summands(torch: Any, tensors: Sequence[Any], result: Any) -> Any:
         """The sum and its summands' norm: where they cancel, an error is none of the sum's digits but of theirs."""
@@ -265,7 +266,7 @@ def _reduction(op: str, name: str, kind: str, shape: tuple[int, ...], dim: int) 
         0.8,
         "read",
         tolerance=ROUNDING[kind] * 4 if op == "sum" else 0.0,
-        seen={"argmax": place, "sum": beside_summands}.get(op),
+        seen={"argmax": _at_places(dim), "sum": beside_summands}.get(op),
     )
 
 
@@ -448,7 +449,6 @@ def _sorts(kind: str) -> Iterator[Row]:
     from codegen.device.ops.argsort import argsort
 
     shape = (1024, 4096)
-    # Equal numbers may come in any order, so what lies at the places is compared, and not the places.
     yield Row(
         "argsort",
         kind,
@@ -459,7 +459,7 @@ def _sorts(kind: str) -> Iterator[Row]:
         _bytes((kind, shape), ("u32", shape)),
         1.0,
         "rival",
-        seen=lambda _, t, y: t[0].gather(-1, y.long()),
+        seen=_at_places(-1),
     )
 
 

@@ -150,7 +150,7 @@ class _States:
         if path in self.scan.python:
             _refuse_broken_python(path, entry)
             return
-        pristine = self.scan.sources.get(path) or Source.parse(path, self.tree.read(path))
+        pristine = self.scan.source(path)
         changes = [(e.start, e.end, len(e.text.encode())) for e in in_own_line_ends(pristine.text, edits)]
         _refuse_new_errors(pristine, pristine.reparsed(entry.text.encode(), changes), entry)
 

@@ -38,6 +38,11 @@ class Scan:
     python: Mapping[str, PythonSource] = field(default_factory=dict)
     """The parsed Python files that have sites."""
 
+    def source(self, path: str) -> Source:
+        """A parsed Rust file, also one without a site."""
+        known = self.sources.get(path)
+        return known if known is not None else Source.parse(path, self.tree.read(path))
+
     def text_of(self, path: str) -> Text | None:
         """A file that has sites, None for a manifest or a whole file."""
         return self.sources.get(path) or self.python.get(path)

@@ -14,7 +14,6 @@ from codegen.render.environment import render
 from codegen.spec.kinds import Gating, Runtime, Verb
 from codegen.syntax import python_verbs, verbs
 from codegen.syntax.modules import declare_module
-from codegen.syntax.source import Source
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from codegen.plan.decision import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import ModuleRule, Rule
+    from codegen.syntax.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class EditPlanner:
         edits = tuple(sorted(made, key=lambda edit: (edit.start, edit.end)))
         _refuse_overlap(edits)
         if path not in self.scan.python:
-            _refuse_inside_errors(self._source(path), edits)
+            _refuse_inside_errors(self.scan.source(path), edits)
         return edits
 
     def _edits_of(self, decision: Decision, phases: frozenset[int]) -> list[Edit]:
@@ -150,7 +150,7 @@ class EditPlanner:
                     yield self._module(module, phase.phase)
 
     def _module(self, rule: ModuleRule, phase: int) -> Edit:
-        source = self._source(rule.path)
+        source = self.scan.source(rule.path)
         try:
             made = declare_module(source, rule.declaration)
         except CannotMirror as error:
@@ -158,11 +158,6 @@ class EditPlanner:
                 Problem(f"rule {rule.id}: {error}", Location(rule.path, 1)), remedy="correct the rule's path"
             ) from error
         return Edit(rule.path, made.start, made.end, made.text, Origin(rule.id, self.specs.where(rule.id), phase))
-
-    def _source(self, path: str) -> Source:
-        """The parsed file, also when it has no backend site."""
-        known = self.scan.sources.get(path)
-        return known if known is not None else Source.parse(path, self.scan.tree.read(path))
 
     def _style(self, rule: Rule) -> Style:
         return Style(

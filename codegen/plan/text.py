@@ -46,15 +46,19 @@ class _Hunk:
         return region.first - 1 <= self.old_end and self.old_start <= region.last
 
 
+def _newline(pristine: bytes) -> str:
+    return "\r\n" if b"\r\n" in pristine else "\n"
+
+
 def in_own_line_ends(pristine: bytes, edits: Sequence[Edit]) -> list[Edit]:
     """The edits in the line endings of the file."""
-    newline = "\r\n" if b"\r\n" in pristine else "\n"
+    newline = _newline(pristine)
     return [replace(edit, text=edit.text.replace("\r\n", "\n").replace("\n", newline)) for edit in edits]
 
 
 def edited(pristine: bytes, edits: Sequence[Edit]) -> EditedText:
     """The file with its edits made, in its own line endings; `edits` are sorted and do not overlap."""
-    newline = "\r\n" if b"\r\n" in pristine else "\n"
+    newline = _newline(pristine)
     pieces: list[str] = []
     regions: list[Region] = []
     position = line = 0

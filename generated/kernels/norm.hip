@@ -22,7 +22,8 @@ CANDLE_DEVICE f32 inverse_root(f32 x) { return rsqrtf(x); }
 CANDLE_DEVICE f64 inverse_root(f64 x) { return rsqrt(x); }
 
 // Numbers that all rows share, one for each element of a row. A member's first pack is on its way while the row is
-// summed up: where rows are few, there is no other work for that time.
+// summed up: where rows are few, there is no other work for that time. LayerNorm has two such vectors, which would cost
+// AMD GPUs waves.
 template <class T, class Row>
 struct Weights {
   RowIn<T> weights;

@@ -52,6 +52,7 @@ def _launch(kernels: Kernels, copy: Widened, first: int, piece: Layout) -> tuple
         return "permute", Launch(f"permute_{copy.width}", grid, (block, 1, 1), (pointer(y), pointer(x), tiles.pack()))
     block = kernels.numbers("copy")["block"]
     source = Layout(piece.shape, piece.strides[:1], (0,))
+    # A thread for each element works on more of the card than few tiles do.
     packs = Packs(0, 1) if tiles else Packs.of(source, lanes(copy.width, [copy.width]), [(y, size), (x, size)])
     arguments = (pointer(y), pointer(x), packs.pack(), source.pack())
     return "copy", Launch(f"copy_{copy.width}", (packs.blocks(source.count, block), 1, 1), (block, 1, 1), arguments)

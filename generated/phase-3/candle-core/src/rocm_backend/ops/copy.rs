@@ -69,14 +69,13 @@ fn view_to_contiguous(
         aligned: [x, y].map(|address| address.is_multiple_of(side * size)),
     };
     let tiles = Tiles::of(piece, &shape);
-    let few = |tiles: &Tiles| (tiles.count as usize) < permute::LEAST_TILES;
-    let few = tiles.as_ref().is_some_and(few);
-    if let Some(tiles) = tiles.filter(|_| !few) {
+    let many = |tiles: &&Tiles| tiles.count as usize >= permute::LEAST_TILES;
+    if let Some(tiles) = tiles.as_ref().filter(many) {
         let blocks = tiles.count as usize;
         let kernel = only(&permute::PERMUTE, width)?;
         let launch = device.launch(kernel)?.strided(blocks, permute::BLOCK);
         // SAFETY: the arguments of permute kernels; Candle's layouts stay within their storages.
-        return unsafe { launch.arg(&y).arg(&x).arg(&tiles).enqueue() };
+        return unsafe { launch.arg(&y).arg(&x).arg(tiles).enqueue() };
     }
     let source = Merged::<1> {
         rank: piece.rank,
@@ -86,7 +85,8 @@ fn view_to_contiguous(
     };
     let pack = lanes(size, &[size]);
     let aligned = |address: Pointer| address.is_multiple_of(pack * size);
-    let packs = if few {
+    // A thread for each element works on more of the card than few tiles do.
+    let packs = if tiles.is_some() {
         Packs::SINGLE
     } else {
         Packs::of(&source, pack, aligned(x) && aligned(y))

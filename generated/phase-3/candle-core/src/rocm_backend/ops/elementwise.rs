@@ -77,8 +77,10 @@ impl Packs {
         let lanes = pack as u32;
         if layout.all_flat() {
             let whole = if aligned { layout.count() / pack } else { 0 };
-            let whole = whole as u32;
-            Self { whole, lanes }
+            Self {
+                whole: whole as u32,
+                lanes,
+            }
         } else if layout.sizes[0] >= pack {
             Self { whole: 0, lanes }
         } else {
