@@ -19,14 +19,16 @@ template <class To, class From>
 CANDLE_DEVICE void cast(To *__restrict__ y, const From *__restrict__ x, Packs packs, const Layout<1> &layout) {
   constexpr u32 LANES = lanes_of<To, From>();
   const u32 thread = thread_in_grid(), threads = threads_of_grid();
-  if (thread < packs.whole) {
+  const bool whole = thread < packs.whole;
+  if (whole) {
     const Pack<From, LANES> from = load_pack<LANES>(x + thread * LANES);
     Pack<To, LANES> to;
 #pragma unroll
     for (u32 l = 0; l < LANES; ++l) to.lane[l] = convert<To>(from.lane[l]);
     store_pack<LANES>(y + thread * LANES, to);
-    return;
   }
+  code_so_far_first();
+  if (whole) return;
 #pragma unroll 2
   for (u32 i = packs.whole * LANES + thread - packs.whole; i < layout.count; i += threads - packs.whole) {
     y[i] = convert<To>(x[offsets_at(layout, i).of[0]]);

@@ -39,8 +39,9 @@ struct Wrapping<i64> {
 // For ops whose States have no index.
 template <class Op, class T, u32 LANES>
 CANDLE_DEVICE typename Op::State added_one_by_one(typename Op::State state, const Pack<T, LANES> &x) {
+  const Pack<Wide<T>, LANES> values = widened(x);
 #pragma unroll
-  for (u32 l = 0; l < LANES; ++l) state = Op::add(state, x.lane[l], 0);
+  for (u32 l = 0; l < LANES; ++l) state = Op::add(state, values.lane[l], 0);
   return state;
 }
 
@@ -51,7 +52,7 @@ struct Sum {
 
   CANDLE_DEVICE static State identity() { return 0; }
   CANDLE_DEVICE static State start(T) { return 0; }
-  CANDLE_DEVICE static State add(State sum, T x, u32) { return sum + State(widen(x)); }
+  CANDLE_DEVICE static State add(State sum, Wide<T> x, u32) { return sum + State(x); }
   template <u32 LANES>
   CANDLE_DEVICE static State add_pack(State sum, const Pack<T, LANES> &x, u32) {
     return added_one_by_one<Sum>(sum, x);
@@ -124,8 +125,8 @@ struct First {
 
   CANDLE_DEVICE static State identity() { return Order::template last<State>(); }
   CANDLE_DEVICE static State start(T x) { return State(widen(x)); }
-  CANDLE_DEVICE static State add(State best, T x, u32) {
-    const State value = State(widen(x));
+  CANDLE_DEVICE static State add(State best, Wide<T> x, u32) {
+    const State value = State(x);
     return Order::before(value, best) ? value : best;
   }
   template <u32 LANES>
@@ -159,16 +160,17 @@ struct IndexOfFirst {
 
   CANDLE_DEVICE static State identity() { return {Order::template last<Value>(), 0xffffffffu}; }
   CANDLE_DEVICE static State start(T x) { return {Value(widen(x)), 0}; }
-  CANDLE_DEVICE static State add(State best, T x, u32 index) {
-    const Value value = Value(widen(x));
+  CANDLE_DEVICE static State add(State best, Wide<T> x, u32 index) {
+    const Value value = Value(x);
     return Order::before(value, best.value) ? State{value, index} : best;
   }
   // Takes the pack's first in the order, and the index of the pack.
   template <u32 LANES>
   CANDLE_DEVICE static State add_pack(State best, const Pack<T, LANES> &x, u32 index) {
+    const Pack<Wide<T>, LANES> values = widened(x);
     Value first = Order::template last<Value>();
 #pragma unroll
-    for (u32 l = 0; l < LANES; ++l) first = Order::first(first, Value(widen(x.lane[l])));
+    for (u32 l = 0; l < LANES; ++l) first = Order::first(first, Value(values.lane[l]));
     return Order::before(first, best.value) ? State{first, index} : best;
   }
   // `x` is the element with index `first`. An index of an element, and not of a pack, stays as it is.
@@ -256,7 +258,7 @@ CANDLE_DEVICE typename Op::State add_neighbours(typename Op::State state, const 
   const u32 from = least(range.begin + (LANES - behind) % LANES, range.end);
   const u32 to = from + (range.end - from) / LANES * LANES;
 #pragma unroll 1
-  for (u32 i = range.begin + own; i < from; i += step) state = Op::add(state, x[i], first + i);
+  for (u32 i = range.begin + own; i < from; i += step) state = Op::add(state, widen(x[i]), first + i);
   const u32 next = step * LANES;
   u32 i = from + own * LANES;
 #pragma unroll 1
@@ -270,7 +272,7 @@ CANDLE_DEVICE typename Op::State add_neighbours(typename Op::State state, const 
 #pragma unroll 1
   for (; i < to; i += next) state = Op::add_pack(state, load_pack<LANES>(x + i), first + i);
 #pragma unroll 1
-  for (u32 i = to + own; i < range.end; i += step) state = Op::add(state, x[i], first + i);
+  for (u32 i = to + own; i < range.end; i += step) state = Op::add(state, widen(x[i]), first + i);
   return state;
 }
 
@@ -292,7 +294,7 @@ CANDLE_DEVICE void reduce_rows(typename Op::Result *__restrict__ y, typename Op:
     } else {
 #pragma unroll 4
       for (u32 i = range.begin + member; i < range.end; i += team.width) {
-        state = Op::add(state, line[i * task.stride], first + i);
+        state = Op::add(state, widen(line[i * task.stride]), first + i);
       }
     }
     state = team.reduce(state, Op::identity(), Op());
@@ -306,8 +308,9 @@ CANDLE_DEVICE void reduce_rows(typename Op::Result *__restrict__ y, typename Op:
 // The pack's elements, all with the same index, to the States of neighbouring lines.
 template <class Op, class T, u32 LANES>
 CANDLE_DEVICE void add_to_each(typename Op::State (&state)[LANES], const Pack<T, LANES> &pack, u32 index) {
+  const Pack<Wide<T>, LANES> values = widened(pack);
 #pragma unroll
-  for (u32 l = 0; l < LANES; ++l) state[l] = Op::add(state[l], pack.lane[l], index);
+  for (u32 l = 0; l < LANES; ++l) state[l] = Op::add(state[l], values.lane[l], index);
 }
 
 // LANES lines to a thread, `width` threads side by side; the others of the block take other elements of the same lines,

@@ -2,6 +2,7 @@
 // Scaled dot product attention in one pass over keys and values, the softmax corrected as larger scores come.
 #include "candle_rocm/dtype.h"
 #include "candle_rocm/layout.h"
+#include "candle_rocm/math.h"
 #include "candle_rocm/rows.h"
 #include "candle_rocm/vector.h"
 #include "candle_rocm/wave.h"
@@ -52,7 +53,7 @@ struct Attention {
 
 private:
   // cap * tanh(x / cap), by tanh(u) = 1 - 2 / (1 + e^2u): what cancels near zero is small beside the cap.
-  CANDLE_DEVICE f32 capped(f32 x) const { return cap * (1 - 2 / (1 + __expf(2 * x / cap))); }
+  CANDLE_DEVICE f32 capped(f32 x) const { return cap * (1 - 2 / (1 + estimated_exp(2 * x / cap))); }
 };
 
 // The head of a query's tensor, counted over all batch entries.
@@ -113,7 +114,7 @@ struct Total {
 
   // Makes room for a larger score. All that was multiplied by exp(score - max) is to be multiplied by the result.
   CANDLE_DEVICE f32 raise(f32 score) {
-    const f32 raised = Larger()(max, score), factor = __expf(max - raised);
+    const f32 raised = Larger()(max, score), factor = estimated_exp(max - raised);
     *this = {raised, sum * factor};
     return factor;
   }
@@ -225,7 +226,7 @@ struct TileOfScores {
       const f32 factor_of_row = raised.raise(wave_reduce(top, Larger(), TEAM));
       f32 sum = 0;
 #pragma unroll
-      for (u32 l = 0; l < QUAD; ++l) sum += weight.lane[l] = __expf(weight.lane[l] - raised.max);
+      for (u32 l = 0; l < QUAD; ++l) sum += weight.lane[l] = estimated_exp(weight.lane[l] - raised.max);
       quad = weight;
       raised.sum += wave_reduce(sum, Add(), TEAM);
       if (member == r) {
@@ -398,7 +399,7 @@ struct TeamOfKeys {
       }
       const f32 score = a.score(product, first + slot % AT_ONCE * TEAMS, least(seen, range.end), mask);
       const f32 factor = total.raise(wave_reduce(score, Larger(), AT_ONCE));
-      const f32 weight = __expf(score - total.max);
+      const f32 weight = estimated_exp(score - total.max);
       total.sum += wave_reduce(weight, Add(), AT_ONCE);
       load(quads, v, a.v.row, first, range.end, a.columns);
 #pragma unroll
@@ -440,7 +441,7 @@ CANDLE_DEVICE Total combined(const Total &own, const Quad (&own_sums)[QUADS], To
   Total total = of_teams[member];
   total.raise(wave_reduce(total.max, Larger(), TEAM));
   total.sum = wave_reduce(total.sum, Add(), TEAM);
-  const f32 own_factor = __expf(own.max - total.max);
+  const f32 own_factor = estimated_exp(own.max - total.max);
 #pragma unroll
   for (u32 j = 0; j < QUADS; ++j) sums[(team * QUADS + j) * TEAM + member] = scaled(own_sums[j], own_factor);
   __syncthreads();
@@ -510,7 +511,7 @@ CANDLE_DEVICE void combine(T *__restrict__ y, const Total *__restrict__ totals, 
     f32 value = 0;
     for (u32 part = 0; part < parts; ++part) {
       value *= total.raise(of_row[part].max);
-      const f32 factor = __expf(of_row[part].max - total.max);
+      const f32 factor = estimated_exp(of_row[part].max - total.max);
       total.sum += factor * of_row[part].sum;
       value += factor * values[u64(part) * columns.size];
     }

@@ -28,6 +28,7 @@ ROWS = (
     ViewCase("short-rows", (300, 4), lambda t: t.narrow(1, 1, 3), lambda a: a[:, 1:4]),
     ViewCase("short-reversed", (2, 3, 5), lambda t: t.transpose(2, 1, 0), lambda a: a.transpose(2, 1, 0)),
     ViewCase("aligned-rows", (8, 96), lambda t: t.narrow(1, 16, 64), lambda a: a[:, 16:80]),
+    ViewCase("rows-oddly-apart", (8, 69), lambda t: t.narrow(1, 0, 64), lambda a: a[:, :64]),
 )
 """Rows in which a pack of elements begins anywhere, spans two rows, or spans many."""
 

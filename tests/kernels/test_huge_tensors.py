@@ -103,6 +103,19 @@ ELEMENTWISE = {
         ONCE,
         M // 2,
     ),
+    "unary-unaligned": Case(
+        "neg_bf16",
+        (rows("bf16", 2 * K, 2 * M + 3, 14 * K),),
+        lambda k, x: unary(k, "neg", x.narrow(1, 1, 2 * K)),
+        ONCE,
+        M // 2,
+    ),
+    "unary-singles": Case(
+        "neg_bf16",
+        (rows("bf16", 4, 2 * M + 3, 2 * K),),
+        lambda k, x: unary(k, "neg", part(x, 4)),
+        (Dealing(per_block=64, rounds=1),),
+    ),
     "unary-table": Case("exp_f8e4m3", (rows("f8e4m3", 4 * K, M + 3),), lambda k, x: unary(k, "exp", x), ONCE, M // 4),
     "binary": Case(
         "add_u8",

@@ -65,6 +65,8 @@ class Packs:
     """Packs that are contiguous and aligned in all operands and in the result: thread i makes the i-th."""
     lanes: int
     """Neighbouring results of every other thread: a pack, or 1."""
+    unbroken: bool = False
+    """Whether each of those packs is one aligned access or one element of every operand."""
 
     @classmethod
     def of(cls, layout: Layout, pack: int, operands: Iterable[tuple[int, int]]) -> Packs:
@@ -72,10 +74,15 @@ class Packs:
 
         `operands` are the address and the bytes of an element of each operand and of the result.
         """
-        if not layout.all_flat:
-            return cls(0, pack if layout.shape[0] >= pack else 1)
         aligned = all(address % (pack * size) == 0 for address, size in operands)
-        return cls(layout.count // pack if aligned else 0, pack)
+        if layout.all_flat:
+            return cls(layout.count // pack if aligned else 0, pack)
+        if layout.shape[0] < pack:
+            return cls(0, 1)
+        in_packs = all(
+            inner == 0 or (inner == 1 and all(step % pack == 0 for step in outer)) for inner, *outer in layout.strides
+        )
+        return cls(0, pack, aligned and in_packs and layout.shape[0] % pack == 0)
 
     def blocks(self, count: int, block: int) -> int:
         """Blocks of a launch that makes `count` results."""
@@ -83,4 +90,4 @@ class Packs:
 
     def pack(self) -> bytes:
         """The bytes of `candle::Packs`."""
-        return struct.pack("<II", self.whole, self.lanes)
+        return struct.pack("<III", self.whole, self.lanes, self.unbroken)

@@ -194,6 +194,11 @@ CANDLE_DEVICE bf16 f64_to_bf16(f64 x) {
 // --- any to any -----------------------------------------------------------------------------------------------------
 
 template <class T>
+constexpr bool is_bf16 = false;
+template <>
+constexpr bool is_bf16<bf16> = true;
+
+template <class T>
 CANDLE_DEVICE Wide<T> widen(T x) {
   return x;
 }

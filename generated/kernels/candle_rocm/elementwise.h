@@ -23,8 +23,9 @@ struct Rounded {
 
 // How the host has dealt the results to threads.
 struct Packs {
-  u32 whole; // packs that are contiguous and aligned in all operands and in y: thread i makes the i-th
-  u32 lanes; // neighbouring results of every other thread: a pack, or 1
+  u32 whole;    // packs that are contiguous and aligned in all operands and in y: thread i makes the i-th
+  u32 lanes;    // neighbouring results of every other thread: a pack, or 1
+  u32 unbroken; // whether each of those packs is one aligned access or one element of every operand
 };
 
 // Where LANES neighbouring results get their operands from.
@@ -48,14 +49,12 @@ CANDLE_DEVICE Place<OPERANDS> place_at(const Layout<OPERANDS> &layout, u32 index
   Place<OPERANDS> at = {index, least(LANES, layout.count - index) - 1, LANES, {}, {}};
   if (all_flat(layout)) return at;
   at.first = offsets_at(layout, index);
-  if constexpr (LANES > 1) {
-    const u32 size = layout.dims[0].size;
-    if (size % LANES == 0) return at;
-    const u32 left = size - (index - layout.dims[0].divide(index) * size);
-    if (left <= at.last) {
-      at.in_row = left;
-      at.next_row = offsets_at(layout, index + left);
-    }
+  const u32 size = layout.dims[0].size;
+  if (size % LANES == 0) return at;
+  const u32 left = size - (index - layout.dims[0].divide(index) * size);
+  if (left <= at.last) {
+    at.in_row = left;
+    at.next_row = offsets_at(layout, index + left);
   }
   return at;
 }
@@ -72,15 +71,11 @@ CANDLE_DEVICE Pack<T, LANES> load_operand(const Layout<OPERANDS> &layout, const 
   }
   Pack<T, LANES> pack;
   pack.lane[0] = *element;
-  if (stride == 0 && in_row == LANES) {
+  if (stride == 0 && in_row == LANES) return repeated<LANES>(*element);
 #pragma unroll
-    for (u32 l = 1; l < LANES; ++l) pack.lane[l] = pack.lane[0];
-  } else {
-#pragma unroll
-    for (u32 l = 1; l < LANES; ++l) {
-      element = l == in_row ? x + at.next_row.of[K] : element + (l <= at.last ? stride : 0);
-      pack.lane[l] = *element;
-    }
+  for (u32 l = 1; l < LANES; ++l) {
+    element = l == in_row ? x + at.next_row.of[K] : element + (l <= at.last ? stride : 0);
+    pack.lane[l] = *element;
   }
   return pack;
 }
@@ -97,8 +92,14 @@ CANDLE_DEVICE void store_result(T *y, const Pack<T, LANES> &pack, u32 last) {
   }
 }
 
-template <u32 LANES, class F, class Out, class... In>
-CANDLE_DEVICE Pack<Out, LANES> apply_to_packs(F f, const Pack<In, LANES> &...x) {
+// Whether values are all that a function takes of elements: packs are widened at a time.
+template <class F>
+constexpr bool TAKES_VALUES = false;
+template <class Out, class F>
+constexpr bool TAKES_VALUES<Rounded<Out, F>> = true;
+
+template <u32 LANES, class Out, class F, class... In>
+CANDLE_DEVICE Pack<Out, LANES> apply_to_lanes(F f, const Pack<In, LANES> &...x) {
   Pack<Out, LANES> y;
 #pragma unroll
   for (u32 l = 0; l < LANES; ++l) {
@@ -111,13 +112,48 @@ CANDLE_DEVICE Pack<Out, LANES> apply_to_packs(F f, const Pack<In, LANES> &...x) 
   return y;
 }
 
+template <u32 LANES, class Out, class F, class... In>
+CANDLE_DEVICE Pack<Out, LANES> apply_to_packs(F f, const Pack<In, LANES> &...x) {
+  if constexpr (TAKES_VALUES<F>) {
+    return apply_to_lanes<LANES, Out>(f, widened(x)...);
+  } else {
+    return apply_to_lanes<LANES, Out>(f, x...);
+  }
+}
+
+template <class F, class Out, u32 OPERANDS, class... In, u32... K>
+CANDLE_DEVICE void map_singles(F f, u32 index, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
+                               const In *__restrict__... x) {
+  if (index >= layout.count) return;
+  const Offsets<OPERANDS> offsets = offsets_at(layout, index);
+  y[index] = f(x[offsets.of[K]]...);
+}
+
+template <u32 LANES, u32 K, u32 OPERANDS, class T>
+CANDLE_DEVICE Pack<T, LANES> load_unbroken(const Layout<OPERANDS> &layout, const Offsets<OPERANDS> &offsets,
+                                           const T *x) {
+  const T *element = x + offsets.of[K];
+  using Word = Moved<sizeof(T) * LANES>; // and not lane by lane, which compilers would put together one by one
+  return bits_as<Pack<T, LANES>>(layout.strides[K][0] != 0 ? *reinterpret_cast<const Word *>(element)
+                                                           : bits_as<Word>(repeated<LANES>(*element)));
+}
+
+template <u32 LANES, class F, class Out, u32 OPERANDS, class... In, u32... K>
+CANDLE_DEVICE void map_unbroken(F f, u32 thread, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
+                                const In *__restrict__... x) {
+  const u32 index = thread * LANES;
+  if (index >= layout.count) return;
+  const Offsets<OPERANDS> offsets = offsets_at(layout, index);
+  store_pack<LANES>(y + index, apply_to_packs<LANES, Out>(f, load_unbroken<LANES, K>(layout, offsets, x)...));
+}
+
 template <u32 LANES, class F, class Out, u32 OPERANDS, class... In, u32... K>
 CANDLE_DEVICE void map_views(F f, u32 thread, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
                              const In *__restrict__... x) {
   const u32 index = thread * LANES;
   if (index >= layout.count) return;
   const Place<OPERANDS> at = place_at<LANES>(layout, index);
-  store_result(y + index, apply_to_packs<LANES, F, Out, In...>(f, load_operand<LANES, K>(layout, at, x)...), at.last);
+  store_result(y + index, apply_to_packs<LANES, Out>(f, load_operand<LANES, K>(layout, at, x)...), at.last);
 }
 
 // y[i] = f(x[i]...). Threads of whole packs need no more than their number. Packs of views need rows of LANES elements.
@@ -127,13 +163,22 @@ CANDLE_DEVICE void map(F f, Packs packs, const Layout<OPERANDS> &layout, Out *__
   static_assert(OPERANDS == sizeof...(In), "one view for each operand");
   constexpr u32 LANES = lanes_of<Out, In...>();
   const u32 thread = thread_in_grid();
-  if (thread < packs.whole) {
+  const bool whole = thread < packs.whole;
+  if (whole) {
     const u32 index = thread * LANES;
-    store_pack<LANES>(y + index, apply_to_packs<LANES, F, Out, In...>(f, load_pack<LANES>(x + index)...));
-  } else if (packs.lanes == LANES) {
-    map_views<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, FirstNumbers<OPERANDS>{}, x...);
-  } else {
-    map_views<1, F, Out, OPERANDS, In...>(f, thread, layout, y, FirstNumbers<OPERANDS>{}, x...);
+    store_pack<LANES>(y + index, apply_to_packs<LANES, Out>(f, load_pack<LANES>(x + index)...));
+  }
+  code_so_far_first();
+  if (whole) return;
+  const auto operands = FirstNumbers<OPERANDS>{};
+  if (packs.lanes == 1) {
+    map_singles<F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
+  } else if constexpr (LANES > 1) {
+    if (packs.unbroken) {
+      map_unbroken<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
+    } else {
+      map_views<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
+    }
   }
 }
 

@@ -37,6 +37,14 @@ CANDLE_DEVICE To bits_as(From value) {
   return __builtin_bit_cast(To, value);
 }
 
+// Keeps the code of the branch before it in front of all that comes behind: compilers for NVIDIA would put it last,
+// where a short kernel waits for the instructions to come.
+CANDLE_DEVICE void code_so_far_first() {
+#if defined(__CUDACC__)
+  asm volatile("" ::: "memory");
+#endif
+}
+
 // 0, 1, ..., COUNT - 1 as template arguments, to expand a parameter pack with its positions.
 template <u32... N>
 struct Sequence {};

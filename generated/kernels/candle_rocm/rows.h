@@ -14,12 +14,10 @@ struct Add {
     return a + b;
   }
 };
-// NaN as `b` is ignored.
+// NaN is ignored.
 struct Larger {
-  template <class T>
-  CANDLE_DEVICE T operator()(T a, T b) const {
-    return a < b ? b : a;
-  }
+  CANDLE_DEVICE f32 operator()(f32 a, f32 b) const { return fmaxf(a, b); }
+  CANDLE_DEVICE f64 operator()(f64 a, f64 b) const { return fmax(a, b); }
 };
 
 // `width` neighbouring lanes of a wave, or the whole block where that is wider; both are powers of two.
@@ -78,30 +76,6 @@ struct RowOut {
     *reinterpret_cast<Pack<T, LANES> *>(reinterpret_cast<char *>(tile + place.start) + bytes) = pack;
   }
 };
-
-template <u32 LANES, class T>
-CANDLE_DEVICE Pack<Wide<T>, LANES> widened(const Pack<T, LANES> &pack) {
-  Pack<Wide<T>, LANES> values;
-#pragma unroll
-  for (u32 l = 0; l < LANES; ++l) values.lane[l] = widen(pack.lane[l]);
-  return values;
-}
-
-template <class T, u32 LANES>
-CANDLE_DEVICE Pack<T, LANES> narrowed(const Pack<Wide<T>, LANES> &values) {
-  Pack<T, LANES> pack;
-#if defined(__CUDACC__)
-  if constexpr (sizeof(T) == 2 && LANES % 2 == 0) {
-    Pack<u32, LANES / 2> pairs;
-#pragma unroll
-    for (u32 p = 0; p < LANES / 2; ++p) pairs.lane[p] = narrow_pair<T>(values.lane[2 * p], values.lane[2 * p + 1]);
-    return bits_as<Pack<T, LANES>>(pairs);
-  }
-#endif
-#pragma unroll
-  for (u32 l = 0; l < LANES; ++l) pack.lane[l] = narrow<T>(values.lane[l]);
-  return pack;
-}
 
 // work(first row of the block's tile, the team's own row behind it, whether that is its own) for every tile. All
 // threads of the block come: teams for which no row is left repeat the last, and must not write.

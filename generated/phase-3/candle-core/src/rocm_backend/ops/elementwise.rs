@@ -62,6 +62,8 @@ pub(super) struct Packs {
     whole: u32,
     /// Neighbouring results of every other thread: a pack, or 1.
     lanes: u32,
+    /// Whether each of those packs is one aligned access or one element of every operand: 1 or 0.
+    unbroken: u32,
 }
 
 // SAFETY: the same fields in the same order, with C's layout on both sides.
@@ -69,7 +71,11 @@ unsafe impl Argument for Packs {}
 
 impl Packs {
     /// One result to a thread.
-    pub(super) const SINGLE: Self = Self { whole: 0, lanes: 1 };
+    pub(super) const SINGLE: Self = Self {
+        whole: 0,
+        lanes: 1,
+        unbroken: 0,
+    };
 
     /// Packs of `pack` results, or single ones where rows of views are shorter than that. `aligned` says whether all
     /// operands and the result begin at multiples of a pack.
@@ -80,11 +86,21 @@ impl Packs {
             Self {
                 whole: whole as u32,
                 lanes,
+                unbroken: 0,
             }
-        } else if layout.sizes[0] >= pack {
-            Self { whole: 0, lanes }
-        } else {
+        } else if layout.sizes[0] < pack {
             Self::SINGLE
+        } else {
+            let in_packs = layout.strides.iter().all(|strides| {
+                let outer = &strides[1..layout.rank];
+                strides[0] == 0 || (strides[0] == 1 && outer.iter().all(|step| step % pack == 0))
+            });
+            let unbroken = aligned && in_packs && layout.sizes[0].is_multiple_of(pack);
+            Self {
+                whole: 0,
+                lanes,
+                unbroken: unbroken.into(),
+            }
         }
     }
 
