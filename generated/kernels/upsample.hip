@@ -12,17 +12,17 @@ CANDLE_DEVICE u32 nearest(u32 index, f64 scale, u32 size) {
 }
 
 // Each result is written once, 16 bytes a lane where rows allow; neighbouring lanes read neighbouring columns, and the
-// rows that several results share come from the cache.
-template <u32 LANES, class T>
+// rows that several results share come from the cache. An Offset reaches all of a plane of the source.
+template <u32 LANES, class Offset, class T>
 CANDLE_DEVICE void upsample_nearest_by(T *__restrict__ y, const T *__restrict__ x, const Planes &planes,
                                        const Canvas &canvas, f64 row_scale, f64 column_scale) {
   const Place place = place_of_thread(canvas);
   if (!place.inside) return;
   const i64 row = nearest(place.row, row_scale, planes.height) * planes.row;
-  i64 sources[LANES];
+  Offset sources[LANES];
 #pragma unroll
   for (u32 l = 0; l < LANES; ++l) {
-    sources[l] = row + nearest(place.column + l, column_scale, planes.width) * planes.column;
+    sources[l] = Offset(row + nearest(place.column + l, column_scale, planes.width) * planes.column);
   }
   for_planes(planes, [&](u32 plane) {
     const T *from = x + planes.start_of(plane);
@@ -37,9 +37,10 @@ template <class T>
 CANDLE_DEVICE void upsample_nearest(T *y, const T *x, const Planes &planes, const Canvas &canvas, f64 row_scale,
                                     f64 column_scale) {
   if (canvas.lanes == 1) {
-    upsample_nearest_by<1>(y, x, planes, canvas, row_scale, column_scale);
+    upsample_nearest_by<1, i64>(y, x, planes, canvas, row_scale, column_scale);
   } else {
-    upsample_nearest_by<least(16 / sizeof(T), 8)>(y, x, planes, canvas, row_scale, column_scale);
+    constexpr u32 LANES = least(16 / sizeof(T), 8);
+    upsample_nearest_by<LANES, i32>(y, x, planes, canvas, row_scale, column_scale);
   }
 }
 

@@ -16,6 +16,7 @@ from codegen.device.ops.random import rand_normal, rand_uniform
 from codegen.device.ops.reduce import reduce
 from codegen.device.ops.scatter_add import scatter_add
 from codegen.device.ops.softmax import softmax
+from codegen.device.ops.upsample import upsample_nearest2d
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype
 from codegen.kernels.layout import MAX_LAUNCH, View
@@ -88,6 +89,14 @@ def test_far_rows_are_written(sparse: Kernels, name: str) -> None:
         np.add.at(wanted, to, rows)
     assert (read(y, 0, FAR.tolist()) == wanted).all()
     assert symbol in symbols
+
+
+def test_far_pixels_are_read(sparse: Kernels) -> None:
+    """An image of two rows, the matrix's first and last."""
+    x, values = matrix(sparse)
+    ends = Tensor(sparse.device, x.buffer, x.dtype, View((1, 1, 2, WIDTH), (0, 0, (ROWS - 1) * WIDTH, 1)))
+    y = upsample_nearest2d(sparse, ends, 4, 2 * WIDTH)
+    assert (y.numpy()[0, 0] == values[[0, -1]].repeat(2, axis=0).repeat(2, axis=1)).all()
 
 
 def test_far_rows_are_marked(sparse: Kernels) -> None:

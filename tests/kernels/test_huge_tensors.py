@@ -288,7 +288,8 @@ IMAGES = {
         "upsample_nearest2d_b8",
         (Operand("u8", (1, 2, M + 8, 4 * K), 2),),
         lambda k, x: upsample_nearest2d(k, part(x, K), x.shape[2], 2 * K),
-        ONCE,
+        (Dealing(items=8, rounds=1),),
+        per_launch=M - 1,
         axis=2,
     ),
     "upsample-bilinear": Case(

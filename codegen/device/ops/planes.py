@@ -45,6 +45,12 @@ def image_view(view: View) -> View:
     return View((batch, channels, 1, length), (outer, channel, 0, column), view.offset)
 
 
+def plane_reach(view: View) -> int:
+    """Elements from the first of a plane to the farthest from it."""
+    images = image_view(view)
+    return sum((size - 1) * step for size, step in zip(images.shape[2:], images.strides[2:], strict=True))
+
+
 def divisor(size: int) -> bytes:
     """The bytes of `candle::Divisor`."""
     made = Divisor.of(size)

@@ -6,9 +6,10 @@ import struct
 from typing import TYPE_CHECKING
 
 from codegen.device.kernels import f64
-from codegen.device.ops.planes import Canvas, plan_planes
+from codegen.device.ops.planes import Canvas, plan_planes, plane_reach
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import moved_as
+from codegen.kernels.layout import MAX_COUNT
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -58,7 +59,8 @@ def _nearest(kernels: Kernels, x: Tensor, shape: tuple[int, ...], height: int, w
     source_height = x.shape[2] if len(x.shape) == 4 else 1
     scales = (f64(source_height / max(height, 1)), f64(x.shape[-1] / max(width, 1)))
     numbers = kernels.numbers("upsample")
-    canvas = _canvas(height, width, min(16 // x.dtype.size, numbers["nearest_lanes"]))
+    in_32_bits = plane_reach(x.view) <= MAX_COUNT  # as a thread of several pixels counts
+    canvas = _canvas(height, width, min(16 // x.dtype.size, numbers["nearest_lanes"]) if in_32_bits else 1)
     symbol = f"upsample_nearest2d_{moved_as(x.dtype)}"
     kernels.launch("upsample", plan_planes(symbol, numbers, x, y, canvas, scales))
     return y

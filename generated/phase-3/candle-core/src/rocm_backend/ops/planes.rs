@@ -52,6 +52,12 @@ impl Images {
         })
     }
 
+    /// Elements from the first of a plane to the farthest from it.
+    pub(super) fn plane_reach(&self) -> usize {
+        let reach = |d: usize| self.shape[d].saturating_sub(1) * self.strides[d];
+        reach(2) + reach(3)
+    }
+
     /// Whether the dimensions from `first` on lie in row-major order without gaps.
     pub(super) fn contiguous_from(&self, first: usize) -> bool {
         let inner = View {
