@@ -121,6 +121,7 @@ CANDLE_DEVICE Pack<Out, LANES> apply_to_packs(F f, const Pack<In, LANES> &...x) 
   }
 }
 
+// One result of any views.
 template <class F, class Out, u32 OPERANDS, class... In, u32... K>
 CANDLE_DEVICE void map_singles(F f, u32 index, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
                                const In *__restrict__... x) {
@@ -138,6 +139,7 @@ CANDLE_DEVICE Pack<T, LANES> load_unbroken(const Layout<OPERANDS> &layout, const
                                                            : bits_as<Word>(repeated<LANES>(*element)));
 }
 
+// A pack of results, for which each operand is read once.
 template <u32 LANES, class F, class Out, u32 OPERANDS, class... In, u32... K>
 CANDLE_DEVICE void map_unbroken(F f, u32 thread, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
                                 const In *__restrict__... x) {
@@ -147,6 +149,7 @@ CANDLE_DEVICE void map_unbroken(F f, u32 thread, const Layout<OPERANDS> &layout,
   store_pack<LANES>(y + index, apply_to_packs<LANES, Out>(f, load_unbroken<LANES, K>(layout, offsets, x)...));
 }
 
+// A pack of results of any views: a row, or the tensor, may end inside it.
 template <u32 LANES, class F, class Out, u32 OPERANDS, class... In, u32... K>
 CANDLE_DEVICE void map_views(F f, u32 thread, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
                              const In *__restrict__... x) {
