@@ -147,6 +147,12 @@ def merged(views: Sequence[View]) -> Layout:
     return Layout(tuple(shape), tuple(tuple(s) for s in strides), tuple(view.offset for view in views))
 
 
+def in_packs(strides: Sequence[int], pack: int) -> bool:
+    """Whether a view's rows, their dimension first, have neighbours in memory and begin a multiple of `pack` apart."""
+    inner, *outer = strides
+    return inner == 1 and all(step % pack == 0 for step in outer)
+
+
 def launches(layout: Layout, limit: int = MAX_LAUNCH) -> Iterator[tuple[int, Layout]]:
     """The layout cut along its outermost dimensions into layouts of at most `limit` elements.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.kernels.dtypes import WIDEST, WIDTHS, DType
-from codegen.kernels.layout import Layout
+from codegen.kernels.layout import Layout, in_packs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def widened(layout: Layout, size: int, starts: Sequence[int]) -> Widened:
 def _lie_together(layout: Layout, several: int, addresses: tuple[int, ...], width: int) -> bool:
     if not layout.shape or layout.shape[0] % several or any(address % width for address in addresses):
         return False
-    return all(inner == 1 and all(stride % several == 0 for stride in outer) for inner, *outer in layout.strides)
+    return all(in_packs(strides, several) for strides in layout.strides)
 
 
 def _taken(layout: Layout, several: int) -> Layout:

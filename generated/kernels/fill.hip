@@ -18,10 +18,7 @@ CANDLE_DEVICE void fill(T *y, T value, const Layout<1> &layout) {
   constexpr u32 LANES = lanes_of<T>();
   const u32 first = thread * LANES;
   if (first >= layout.count) return;
-  Pack<T, LANES> values;
-#pragma unroll
-  for (u32 l = 0; l < LANES; ++l) values.lane[l] = value;
-  store_result(y + first, values, least(LANES, layout.count - first) - 1);
+  store_result(y + first, repeated<LANES>(value), least(LANES, layout.count - first) - 1);
 }
 
 CANDLE_KERNEL(256) fill_b8(b8 *y, b8 value, Layout<1> layout) { fill(y, value, layout); }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codegen.device.hip import Launch
 from codegen.device.kernels import pointer
 from codegen.device.tensor import Tensor
-from codegen.kernels.layout import launches, merged
+from codegen.kernels.layout import in_packs, launches, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -79,10 +79,8 @@ class Packs:
             return cls(layout.count // pack if aligned else 0, pack)
         if layout.shape[0] < pack:
             return cls(0, 1)
-        in_packs = all(
-            inner == 0 or (inner == 1 and all(step % pack == 0 for step in outer)) for inner, *outer in layout.strides
-        )
-        return cls(0, pack, aligned and in_packs and layout.shape[0] % pack == 0)
+        unbroken = all(strides[0] == 0 or in_packs(strides, pack) for strides in layout.strides)
+        return cls(0, pack, unbroken and aligned and layout.shape[0] % pack == 0)
 
     def blocks(self, count: int, block: int) -> int:
         """Blocks of a launch that makes `count` results."""

@@ -126,6 +126,14 @@ impl<const N: usize> Merged<N> {
         self.flat() == (1 << N) - 1
     }
 
+    /// Whether a view's rows have neighbours in memory and begin a multiple of `pack` elements apart.
+    pub(super) fn in_packs(&self, view: usize, pack: usize) -> bool {
+        match &self.strides[view][..self.rank] {
+            [1, outer @ ..] => outer.iter().all(|step| step % pack == 0),
+            _ => false,
+        }
+    }
+
     /// Calls `launch` with layouts of at most `limit` elements, cut along the outermost dimensions, and with the number
     /// of the first element of each in row-major order: where its results go. Never for an empty layout.
     pub(super) fn launches(

@@ -91,11 +91,10 @@ impl Packs {
         } else if layout.sizes[0] < pack {
             Self::SINGLE
         } else {
-            let in_packs = layout.strides.iter().all(|strides| {
-                let outer = &strides[1..layout.rank];
-                strides[0] == 0 || (strides[0] == 1 && outer.iter().all(|step| step % pack == 0))
-            });
-            let unbroken = aligned && in_packs && layout.sizes[0].is_multiple_of(pack);
+            let broadcast = |view: usize| layout.strides[view][0] == 0;
+            let unbroken = aligned
+                && layout.sizes[0].is_multiple_of(pack)
+                && (0..N).all(|view| broadcast(view) || layout.in_packs(view, pack));
             Self {
                 whole: 0,
                 lanes,

@@ -57,10 +57,7 @@ fn lie_together<const N: usize>(
         && addresses
             .iter()
             .all(|address| address.is_multiple_of(width))
-        && layout.strides.iter().all(|strides| {
-            let outer = &strides[1..layout.rank];
-            strides[0] == 1 && outer.iter().all(|stride| stride % several == 0)
-        })
+        && (0..N).all(|view| layout.in_packs(view, several))
 }
 
 /// The layout with `several` elements of its innermost dimension taken as one.
