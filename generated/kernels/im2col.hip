@@ -47,68 +47,84 @@ struct UnfoldingTile {
   u32 first_tap, taps;
 };
 
-// Where a row of LDS comes from: a row of the image under a row of a kernel, or of its padding.
-template <class T>
-struct ImageRow {
-  const T *first; // of its elements, also where there is no such row
-  u32 number;     // above and below the image these wrap to numbers far beyond its size
-  u32 kernel_row;
-};
-
-// From one row of kernels to the next nothing is divided and nothing multiplied.
-struct NextRow {
-  u32 kernel_height, top, dilation;
-  i64 in_channel, to_channel; // elements from a row to the next of its channel, and from the last to the next channel
-
-  template <class T>
-  CANDLE_DEVICE void operator()(ImageRow<T> &row) const {
-    const bool last = ++row.kernel_row == kernel_height;
-    row.kernel_row = last ? 0 : row.kernel_row;
-    row.number = last ? top : row.number + dilation;
-    row.first += last ? to_channel : in_channel;
-  }
-};
-
-// The image's elements are read once for a tile, neighbouring lanes neighbouring columns; zeros stand for padding.
+// The image's elements are read once for a tile, neighbouring lanes neighbouring columns; zeros stand for padding. What
+// a thread has under way is one row of the kernel in neighbouring channels, which lies in the image or outside of it
+// for all of them. From one such row to the next nothing is divided and no address multiplied.
 template <class T>
 CANDLE_DEVICE void read_tile(T *lds, const T *__restrict__ x, const Planes &planes, const Windows &windows,
                              const Unfolding &u, const UnfoldingTile &tile) {
-  constexpr u32 AT_ONCE = 4; // loads under way
-  const u32 teams = blockDim.x / u.readers, each = (tile.rows + teams - 1) / teams;
-  const u32 begin = threadIdx.x / u.readers * each, end = least(begin + each, tile.rows);
-  // Above and left of the image these wrap to numbers far beyond its size.
+  constexpr u32 CHANNELS = 8; // at once
+  const u32 height = u.kernel_height.size, first_channel = u.kernel_height.divide(tile.first_row);
+  const u32 above = tile.first_row - first_channel * height; // rows of the first channel that the tile leaves out
+  const u32 groups = u.kernel_height.divide((above + tile.rows + CHANNELS * height - 1) / CHANNELS);
+  const bool tall = above + tile.rows <= height; // kernels, so that the tile has some rows of one channel alone
+  const u32 start = tall ? above : 0, number_of_rows = tall ? tile.rows : groups * height;
+  const u32 teams = blockDim.x / u.readers, each = (number_of_rows + teams - 1) / teams;
+  const u32 begin = start + threadIdx.x / u.readers * each, end = least(begin + each, start + number_of_rows);
+  const u32 group = u.kernel_height.divide(begin), first_kernel_row = begin - group * height;
+  const u32 channel = first_channel + group * CHANNELS;
+  // Above and left of the image these wrap to numbers far beyond its size, as do rows of LDS above the tile.
   const u32 top = tile.row * windows.stride - windows.row_padding;
   const u32 left = tile.first_pixel * windows.stride + tile.first_tap * windows.dilation - windows.column_padding;
-  const u32 channel = u.kernel_height.divide(tile.first_row + begin);
-  const u32 kernel_row = tile.first_row + begin - channel * u.kernel_height.size;
-  const u32 number = top + kernel_row * windows.dilation;
-  const T *first = x + tile.image * planes.image + channel * planes.channel + i64(i32(number)) * planes.row;
-  const i64 in_channel = windows.dilation * planes.row;
-  const NextRow advance = {u.kernel_height.size, top, windows.dilation, in_channel,
-                           planes.channel - (u.kernel_height.size - 1) * in_channel};
+  const u32 first_number = top + first_kernel_row * windows.dilation;
+  const u32 first_r = group * CHANNELS * height + first_kernel_row - above;
+  const T *first = x + tile.image * planes.image + channel * planes.channel + i64(i32(first_number)) * planes.row;
+  const i64 to_row = windows.dilation * planes.row;
+  const i64 to_group = CHANNELS * planes.channel - (height - 1) * to_row;
   for (u32 along = threadIdx.x & (u.readers - 1); along < u.length; along += u.readers) {
     const u32 s = u.segment.divide(along);
     const u32 column = left + s * u.segment_step + (along - s * u.segment.size) * u.element_step;
-    ImageRow<T> row = {first + column * planes.column, number, kernel_row};
-    for (u32 r = begin; r < end; r += AT_ONCE) {
-      T values[AT_ONCE];
+    const u32 rows_inside = column < planes.width ? planes.height : 0;
+    const T *from = first + column * planes.column;
+    u32 kernel_row = first_kernel_row, number = first_number, r = first_r;
+    for (u32 i = begin; i < end; ++i) {
+      const bool inside = number < rows_inside;
+      T values[CHANNELS];
 #pragma unroll
-      for (u32 k = 0; k < AT_ONCE; ++k) {
-        const bool inside = r + k < end && row.number < planes.height && column < planes.width;
-        values[k] = inside ? *row.first : T(0);
-        advance(row);
+      for (u32 c = 0; c < CHANNELS; ++c) {
+        values[c] = inside && r + c * height < tile.rows ? from[c * planes.channel] : T(0);
       }
 #pragma unroll
-      for (u32 k = 0; k < AT_ONCE; ++k) {
-        if (r + k < end) lds[(r + k) * u.pitch + along] = values[k];
+      for (u32 c = 0; c < CHANNELS; ++c) {
+        if (r + c * height < tile.rows) lds[(r + c * height) * u.pitch + along] = values[c];
       }
+      const bool last = ++kernel_row == height;
+      kernel_row = last ? 0 : kernel_row;
+      number = last ? top : number + windows.dilation;
+      from += last ? to_group : to_row;
+      r += last ? (CHANNELS - 1) * height + 1 : 1;
     }
   }
 }
 
+// A pack of neighbouring columns of the matrix, for pixels that follow each other. `from` is where its elements of the
+// first pixel lie in LDS, those of the next `step` elements behind. (Pointers would make AMD's compiler forget that it
+// is LDS that they point to.)
+template <class T, u32 LANES>
+CANDLE_DEVICE void write_pixels(T *__restrict__ to, const T *lds, u32 (&from)[LANES], u32 pixels, u32 step,
+                                u64 row_length, u32 inside, bool whole) {
+#pragma unroll 4
+  for (u32 p = 0; p < pixels; ++p) {
+    Pack<T, LANES> values;
+#pragma unroll
+    for (u32 l = 0; l < LANES; ++l) {
+      values.lane[l] = lds[from[l]];
+      from[l] += step;
+    }
+    if (whole) {
+      store_pack<LANES>(to, values);
+    } else {
+#pragma unroll
+      for (u32 l = 0; l < LANES; ++l) {
+        if (l < inside) to[l] = values.lane[l];
+      }
+    }
+    to += row_length;
+  }
+}
+
 // A thread keeps a few neighbouring columns of the matrix for a stretch of pixels, and writes them with one instruction
-// for each pixel where all rows are whole packs; neighbouring threads write neighbouring columns. There are a few
-// stretches to a thread, so that few threads are idle in the last round.
+// for each pixel where all rows are whole packs; neighbouring threads write neighbouring columns.
 template <class T>
 CANDLE_DEVICE void write_tile(T *__restrict__ y, const T *lds, const Unfolding &u, const UnfoldingTile &tile) {
   constexpr u32 LANES = 8 / sizeof(T);
@@ -117,12 +133,12 @@ CANDLE_DEVICE void write_tile(T *__restrict__ y, const T *lds, const Unfolding &
   const u64 first_pixel = (u64(tile.image) * u.result_rows.size + tile.row) * u.result_width + tile.first_pixel;
   T *corner = y + first_pixel * row_length + u64(tile.first_row) * u.kernel_width + tile.first_tap;
   const bool whole = row_length % LANES == 0 && columns % LANES == 0 && is_aligned<LANES>(corner);
-  const u32 stretches = least((4 * blockDim.x + packs - 1) / packs, tile.pixels);
-  const u32 length = (tile.pixels + stretches - 1) / stretches;
+  const u32 most = least((blockDim.x + packs - 1) / packs, tile.pixels), length = (tile.pixels + most - 1) / most;
+  const u32 stretches = (tile.pixels + length - 1) / length;
   for (u32 i = threadIdx.x; i < packs * stretches; i += blockDim.x) {
     const u32 stretch = i / packs, column = (i - stretch * packs) * LANES;
-    const u32 first = stretch * length, end = least(first + length, tile.pixels);
-    const u32 inside = least(columns - column, LANES);
+    const u32 first = stretch * length;
+    const u32 pixels = least(length, tile.pixels - first), inside = least(columns - column, LANES);
     u32 r = u.tile_taps.divide(column), tap = column - r * u.tile_taps.size;
     u32 from[LANES];
 #pragma unroll
@@ -133,23 +149,11 @@ CANDLE_DEVICE void write_tile(T *__restrict__ y, const T *lds, const Unfolding &
       r += last;
     }
     T *to = corner + first * row_length + column;
-#pragma unroll 2
-    for (u32 p = first; p < end; ++p) {
-      Pack<T, LANES> values;
-#pragma unroll
-      for (u32 l = 0; l < LANES; ++l) {
-        values.lane[l] = lds[from[l]];
-        from[l] += u.pixel_step;
-      }
-      if (whole) {
-        store_pack<LANES>(to, values);
-      } else {
-#pragma unroll
-        for (u32 l = 0; l < LANES; ++l) {
-          if (l < inside) to[l] = values.lane[l];
-        }
-      }
-      to += row_length;
+    // With a step that the compiler knows, all pixels of a round are read from the same addresses.
+    if (u.pixel_step == 1) {
+      write_pixels(to, lds, from, pixels, 1, row_length, inside, whole);
+    } else {
+      write_pixels(to, lds, from, pixels, u.pixel_step, row_length, inside, whole);
     }
   }
 }

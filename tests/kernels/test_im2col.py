@@ -28,15 +28,18 @@ OF_EACH_WIDTH = [dtype(name) for name in ("u8", "bf16", "f32", "i64")]
 SHAPES: tuple[tuple[Image, tuple[int, int], int, int, int], ...] = (
     ((2, 3, 8, 40), (3, 3), 1, 1, 1),
     ((1, 70, 5, 6), (3, 3), 1, 1, 1),
+    ((1, 40, 3, 40), (3, 3), 1, 1, 1),
     ((1, 300, 2, 3), (1, 1), 1, 0, 1),
     ((2, 2, 9, 9), (1, 1), 2, 0, 1),
     ((1, 2, 3, 90), (1, 3), 1, 40, 40),
     ((1, 1, 2, 2), (5, 4), 1, 2, 1),
+    ((1, 2, 290, 20), (290, 3), 1, 1, 1),
     ((1, 1, 1, 1), (1, 1), 1, 0, 1),
     ((0, 3, 4, 4), (2, 2), 1, 0, 1),
 )
-"""Images, kernels, strides, paddings and dilations: tiles of 32 pixels, several tiles of channels, without windows,
-gaps between pixels, gaps between taps, a kernel larger than the image, the smallest, none."""
+"""Images, kernels, strides, paddings and dilations: tiles of 32 pixels, several tiles of channels, several groups of
+channels in a tile, without windows, gaps between pixels, gaps between taps, a kernel larger than the image, one taller
+than its tiles, the smallest, none."""
 
 
 def _configurations(element: DType) -> Iterator[tuple[Image, tuple[int, int], int, int, int]]:
