@@ -97,13 +97,14 @@ CANDLE_DEVICE void read_tile(T *lds, const T *__restrict__ x, const Planes &plan
   }
 }
 
-// A pack of neighbouring columns of the matrix, for pixels that follow each other. `from` is where its elements of the
+// LANES neighbouring columns of the matrix, for pixels that follow each other. `from` is where their elements of the
 // first pixel lie in LDS, those of the next `step` elements behind. (Pointers would make AMD's compiler forget that it
 // is LDS that they point to.)
 template <class T, u32 LANES>
 CANDLE_DEVICE void write_pixels(T *__restrict__ to, const T *lds, u32 (&from)[LANES], u32 pixels, u32 step,
-                                u64 row_length, u32 inside, bool whole) {
-#pragma unroll 4
+                                u64 row_length) {
+  constexpr u32 AT_ONCE = LANES > 4 ? 2 : 4;
+#pragma unroll AT_ONCE
   for (u32 p = 0; p < pixels; ++p) {
     Pack<T, LANES> values;
 #pragma unroll
@@ -111,50 +112,51 @@ CANDLE_DEVICE void write_pixels(T *__restrict__ to, const T *lds, u32 (&from)[LA
       values.lane[l] = lds[from[l]];
       from[l] += step;
     }
-    if (whole) {
-      store_pack<LANES>(to, values);
-    } else {
-#pragma unroll
-      for (u32 l = 0; l < LANES; ++l) {
-        if (l < inside) to[l] = values.lane[l];
-      }
-    }
+    store_pack<LANES>(to, values);
     to += row_length;
   }
 }
 
-// A thread keeps a few neighbouring columns of the matrix for a stretch of pixels, and writes them with one instruction
-// for each pixel where all rows are whole packs; neighbouring threads write neighbouring columns.
-template <class T>
-CANDLE_DEVICE void write_tile(T *__restrict__ y, const T *lds, const Unfolding &u, const UnfoldingTile &tile) {
-  constexpr u32 LANES = 8 / sizeof(T);
-  const u32 columns = tile.rows * tile.taps, packs = (columns + LANES - 1) / LANES;
-  const u64 row_length = u64(u.kernel_rows) * u.kernel_width;
-  const u64 first_pixel = (u64(tile.image) * u.result_rows.size + tile.row) * u.result_width + tile.first_pixel;
-  T *corner = y + first_pixel * row_length + u64(tile.first_row) * u.kernel_width + tile.first_tap;
-  const bool whole = row_length % LANES == 0 && columns % LANES == 0 && is_aligned<LANES>(corner);
-  const u32 most = least((blockDim.x + packs - 1) / packs, tile.pixels), length = (tile.pixels + most - 1) / most;
-  const u32 stretches = (tile.pixels + length - 1) / length;
+// A thread keeps LANES neighbouring columns for a stretch of pixels; neighbouring threads write neighbouring columns.
+// `to` is the tile's first element of the matrix.
+template <u32 LANES, class T>
+CANDLE_DEVICE void write_columns(T *__restrict__ to, const T *lds, const Unfolding &u, const UnfoldingTile &tile,
+                                 u64 row_length) {
+  const u32 packs = tile.rows * tile.taps / LANES, most = least((blockDim.x + packs - 1) / packs, tile.pixels);
+  const u32 length = (tile.pixels + most - 1) / most, stretches = (tile.pixels + length - 1) / length;
   for (u32 i = threadIdx.x; i < packs * stretches; i += blockDim.x) {
     const u32 stretch = i / packs, column = (i - stretch * packs) * LANES;
-    const u32 first = stretch * length;
-    const u32 pixels = least(length, tile.pixels - first), inside = least(columns - column, LANES);
+    const u32 first = stretch * length, pixels = least(length, tile.pixels - first);
     u32 r = u.tile_taps.divide(column), tap = column - r * u.tile_taps.size;
     u32 from[LANES];
 #pragma unroll
     for (u32 l = 0; l < LANES; ++l) {
-      from[l] = (l < inside ? r * u.pitch + tap * u.tap_step : 0) + first * u.pixel_step;
+      from[l] = r * u.pitch + tap * u.tap_step + first * u.pixel_step;
       const bool last = ++tap == u.tile_taps.size;
       tap = last ? 0 : tap;
       r += last;
     }
-    T *to = corner + first * row_length + column;
     // With a step that the compiler knows, all pixels of a round are read from the same addresses.
+    T *first_row = to + first * row_length + column;
     if (u.pixel_step == 1) {
-      write_pixels(to, lds, from, pixels, 1, row_length, inside, whole);
+      write_pixels(first_row, lds, from, pixels, 1, row_length);
     } else {
-      write_pixels(to, lds, from, pixels, u.pixel_step, row_length, inside, whole);
+      write_pixels(first_row, lds, from, pixels, u.pixel_step, row_length);
     }
+  }
+}
+
+// With one instruction for several columns where all rows are whole packs.
+template <class T>
+CANDLE_DEVICE void write_tile(T *y, const T *lds, const Unfolding &u, const UnfoldingTile &tile) {
+  constexpr u32 LANES = 8 / sizeof(T);
+  const u64 row_length = u64(u.kernel_rows) * u.kernel_width;
+  const u64 first_pixel = (u64(tile.image) * u.result_rows.size + tile.row) * u.result_width + tile.first_pixel;
+  T *corner = y + first_pixel * row_length + u64(tile.first_row) * u.kernel_width + tile.first_tap;
+  if (row_length % LANES == 0 && tile.rows * tile.taps % LANES == 0 && is_aligned<LANES>(corner)) {
+    write_columns<LANES>(corner, lds, u, tile, row_length);
+  } else {
+    write_columns<1>(corner, lds, u, tile, row_length);
   }
 }
 

@@ -90,6 +90,13 @@ FAULTS = [
     Fault("divide", "u5", LAUNCH_FAILURE, r"thread \(5, 0, 0\): integer division by zero.*LINE 128"),
     Fault("recurse", "u5", LAUNCH_FAILURE, r"its stack is full"),
     Fault("write_to_a_constant", "w", ILLEGAL_ADDRESS, r"invalid write to 4 bytes .*LINE 147"),
+    Fault(
+        "read_of_a_misaligned_word",
+        "wu",
+        LAUNCH_FAILURE,
+        r"thread \(\d*[13579], 0, 0\): misaligned read of 8 bytes at 0x[0-9a-f]*[4c] .*LINE 159",
+    ),
+    Fault("write_of_misaligned_lds", "u", LAUNCH_FAILURE, r"misaligned write to 2 bytes .*LINE 166"),
     Fault("another_stack", "u", ILLEGAL_ADDRESS, r"invalid read of 4 bytes .*LINE 155"),
 ]
 

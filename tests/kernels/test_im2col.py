@@ -34,12 +34,13 @@ SHAPES: tuple[tuple[Image, tuple[int, int], int, int, int], ...] = (
     ((1, 2, 3, 90), (1, 3), 1, 40, 40),
     ((1, 1, 2, 2), (5, 4), 1, 2, 1),
     ((1, 2, 290, 20), (290, 3), 1, 1, 1),
+    ((1, 8, 1, 5002), (1, 5001), 1, 0, 1),
     ((1, 1, 1, 1), (1, 1), 1, 0, 1),
     ((0, 3, 4, 4), (2, 2), 1, 0, 1),
 )
 """Images, kernels, strides, paddings and dilations: tiles of 32 pixels, several tiles of channels, several groups of
 channels in a tile, without windows, gaps between pixels, gaps between taps, a kernel larger than the image, one taller
-than its tiles, the smallest, none."""
+than its tiles, one of which a tile has few rows of odd length, the smallest, none."""
 
 
 def _configurations(element: DType) -> Iterator[tuple[Image, tuple[int, int], int, int, int]]:

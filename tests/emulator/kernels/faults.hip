@@ -154,3 +154,16 @@ extern "C" __global__ void another_stack(float *y) {
   __syncthreads();
   y[threadIdx.x] = *kept + own; // line 155
 }
+
+extern "C" __global__ void read_of_a_misaligned_word(const float *x, float *y) {
+  y[threadIdx.x] = *reinterpret_cast<const unsigned long long *>(x + threadIdx.x % 2); // line 159
+}
+
+extern "C" __global__ void write_of_misaligned_lds(float *y) {
+  __shared__ unsigned char bytes[8];
+  unsigned short *word = reinterpret_cast<unsigned short *>(bytes + (~size_t(bytes) & 1));
+  asm volatile("" : "+r"(word)); // hides from the compiler that the address is odd
+  *word = threadIdx.x; // line 166
+  __syncthreads();
+  y[threadIdx.x] = *word;
+}

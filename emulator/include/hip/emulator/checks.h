@@ -11,8 +11,8 @@
 #define CANDLE_ROCM_EMULATOR_ACCESSES(bytes, index)                                                                    \
   CANDLE_ROCM_EMULATOR_ACCESS(read##bytes, read, index)                                                                \
   CANDLE_ROCM_EMULATOR_ACCESS(write##bytes, write, index)                                                              \
-  CANDLE_ROCM_EMULATOR_ACCESS(unaligned_read##bytes, read, index)                                                      \
-  CANDLE_ROCM_EMULATOR_ACCESS(unaligned_write##bytes, write, index)
+  CANDLE_ROCM_EMULATOR_ACCESS(unaligned_read##bytes, unaligned_read, index)                                            \
+  CANDLE_ROCM_EMULATOR_ACCESS(unaligned_write##bytes, unaligned_write, index)
 CANDLE_ROCM_EMULATOR_ACCESSES(1, 0)
 CANDLE_ROCM_EMULATOR_ACCESSES(2, 1)
 CANDLE_ROCM_EMULATOR_ACCESSES(4, 2)

@@ -252,12 +252,12 @@ fn is_race(own: Write, earlier: Write, kind: Kind) -> bool {
     !harmless && !informed && !synchronised && own.races_with(earlier)
 }
 
-/// Checks an access of `BYTES` bytes.
+/// Checks an access of `BYTES` bytes to a multiple of `ALIGNMENT`.
 ///
 /// # Safety
 /// Called from the running kernel.
 #[inline(always)]
-pub unsafe fn access<const BYTES: usize, const WRITE: bool>(address: usize, site: usize) {
+pub unsafe fn access<const BYTES: usize, const WRITE: bool, const ALIGNMENT: usize>(address: usize, site: usize) {
     // SAFETY: by contract; no reference is kept when the thread fails.
     let c = unsafe { &mut engine().checker };
     if c.pending.is_some() {
@@ -268,6 +268,9 @@ pub unsafe fn access<const BYTES: usize, const WRITE: bool>(address: usize, site
     }
     let kind = if WRITE { Kind::Write } else { Kind::Read };
     let access = Access { address, bytes: BYTES, kind, site: Site::Code(site) };
+    if !address.is_multiple_of(ALIGNMENT) && c.enabled {
+        fail(describe::misaligned(&access));
+    }
     if c.device.contains(address) {
         // SAFETY: the address lies in the arena; the states of what follows it are mapped too.
         let states = unsafe { c.states::<BYTES>(address) };

@@ -81,6 +81,11 @@ pub fn invalid_address(access: &Access) -> Report {
     report(HipError::ILLEGAL_ADDRESS, access, &format!("invalid {}: {whereabouts}", access_in_words(access)))
 }
 
+/// An access to an address that the type cannot have. GPUs refuse it, round the address or take longer.
+pub fn misaligned(access: &Access) -> Report {
+    report(HipError::LAUNCH_FAILURE, access, &format!("misaligned {}", access_in_words(access)))
+}
+
 /// An access to the memory of another device without peer access.
 pub fn unreachable_device(access: &Access, segment: usize) -> Report {
     let what = format!(

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// Changes with every change to these structs.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Operations among the lanes of a wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,10 @@ pub struct Runtime {
     pub read: [Access; 5],
     /// Of 1, 2, 4, 8, 16 bytes.
     pub write: [Access; 5],
+    /// Where the type may lie at any address.
+    pub unaligned_read: [Access; 5],
+    /// Where the type may lie at any address.
+    pub unaligned_write: [Access; 5],
     pub read_range: RangeAccess,
     pub write_range: RangeAccess,
     /// Address, bytes, source line.
@@ -108,4 +112,4 @@ pub struct Module {
     pub architecture: *const c_char,
 }
 
-const _: () = assert!(size_of::<Runtime>() == 120 && size_of::<Place>() == 64, "as emulator/include says");
+const _: () = assert!(size_of::<Runtime>() == 200 && size_of::<Place>() == 64, "as emulator/include says");
