@@ -56,11 +56,12 @@ CANDLE_DEVICE void read_tile(T *lds, const T *__restrict__ x, const Planes &plan
   constexpr u32 CHANNELS = 8; // at once
   const u32 height = u.kernel_height.size, first_channel = u.kernel_height.divide(tile.first_row);
   const u32 above = tile.first_row - first_channel * height; // rows of the first channel that the tile leaves out
+  // A step takes one row of the kernel. Tiles in one channel of a tall kernel skip the steps that they have no row of.
   const u32 groups = u.kernel_height.divide((above + tile.rows + CHANNELS * height - 1) / CHANNELS);
-  const bool tall = above + tile.rows <= height; // kernels, so that the tile has some rows of one channel alone
-  const u32 start = tall ? above : 0, number_of_rows = tall ? tile.rows : groups * height;
-  const u32 teams = blockDim.x / u.readers, each = (number_of_rows + teams - 1) / teams;
-  const u32 begin = start + threadIdx.x / u.readers * each, end = least(begin + each, start + number_of_rows);
+  const bool tall = above + tile.rows <= height;
+  const u32 first_step = tall ? above : 0, steps = tall ? tile.rows : groups * height;
+  const u32 teams = blockDim.x / u.readers, each = (steps + teams - 1) / teams;
+  const u32 begin = first_step + threadIdx.x / u.readers * each, end = least(begin + each, first_step + steps);
   const u32 group = u.kernel_height.divide(begin), first_kernel_row = begin - group * height;
   const u32 channel = first_channel + group * CHANNELS;
   // Above and left of the image these wrap to numbers far beyond its size, as do rows of LDS above the tile.
@@ -77,7 +78,7 @@ CANDLE_DEVICE void read_tile(T *lds, const T *__restrict__ x, const Planes &plan
     const u32 rows_inside = column < planes.width ? planes.height : 0;
     const T *from = first + column * planes.column;
     u32 kernel_row = first_kernel_row, number = first_number, r = first_r;
-    for (u32 i = begin; i < end; ++i) {
+    for (u32 step = begin; step < end; ++step) {
       const bool inside = number < rows_inside;
       T values[CHANNELS];
 #pragma unroll
