@@ -49,7 +49,7 @@ struct UnfoldingTile {
 
 // The image's elements are read once for a tile, neighbouring lanes neighbouring columns; zeros stand for padding. What
 // a thread has under way is one row of the kernel in neighbouring channels, which lies in the image or outside of it
-// for all of them. From one such row to the next nothing is divided and no address multiplied.
+// for all of them. From one such row to the next nothing is divided.
 template <class T>
 CANDLE_DEVICE void read_tile(T *lds, const T *__restrict__ x, const Planes &planes, const Windows &windows,
                              const Unfolding &u, const UnfoldingTile &tile) {

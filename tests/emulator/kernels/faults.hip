@@ -167,3 +167,8 @@ extern "C" __global__ void write_of_misaligned_lds(float *y) {
   __syncthreads();
   y[threadIdx.x] = *word;
 }
+
+extern "C" __global__ void write_to_any_address(unsigned char *y) {
+  typedef unsigned short AtAnyAddress __attribute__((aligned(1)));
+  *reinterpret_cast<AtAnyAddress *>(y + 1) = 1;
+}

@@ -22,11 +22,8 @@ enum class Barrier : unsigned int { plain, count, conjunction, disjunction };
 
 // Functions of libamdhip64 that a kernel calls. `site` is the return address in the kernel, `line` the source line.
 struct Runtime {
-  // Of 1, 2, 4, 8, 16 bytes; the unaligned ones where the type may lie at any address.
-  void (*read[5])(const void *address, const void *site);
-  void (*write[5])(const void *address, const void *site);
-  void (*unaligned_read[5])(const void *address, const void *site);
-  void (*unaligned_write[5])(const void *address, const void *site);
+  void (*read[5])(const void *address, const void *site);  // of 1, 2, 4, 8, 16 bytes at a multiple of these
+  void (*write[5])(const void *address, const void *site); // of 1, 2, 4, 8, 16 bytes at a multiple of these
   void (*read_range)(const void *address, size_t bytes, const void *site);
   void (*write_range)(const void *address, size_t bytes, const void *site);
   void (*atomic)(const void *address, size_t bytes, unsigned int line);
@@ -77,7 +74,7 @@ __asm__(".pushsection .bss\n"
         ".weak candle_rocm_emulator_block_dim, candle_rocm_emulator_grid_dim, candle_rocm_emulator_wave_size\n"
         ".hidden candle_rocm_emulator_block_dim, candle_rocm_emulator_grid_dim, candle_rocm_emulator_wave_size\n"
         ".balign 16\n"
-        "candle_rocm_emulator_runtime: .zero 200\n"
+        "candle_rocm_emulator_runtime: .zero 120\n"
         "candle_rocm_emulator_place:\n"
         "candle_rocm_emulator_thread_index: .zero 12\n"
         "candle_rocm_emulator_block_index: .zero 12\n"
@@ -85,7 +82,7 @@ __asm__(".pushsection .bss\n"
         "candle_rocm_emulator_grid_dim: .zero 12\n"
         "candle_rocm_emulator_wave_size: .zero 16\n"
         ".popsection");
-static_assert(sizeof(Runtime) == 200 && sizeof(Place) == 64, "the sizes written in the assembly above");
+static_assert(sizeof(Runtime) == 120 && sizeof(Place) == 64, "the sizes written in the assembly above");
 
 // The numbers below `count`, to expand a parameter pack with its positions.
 template <size_t... indices>

@@ -12,20 +12,6 @@ use crate::module::abi::{Barrier, CrossLane, Runtime};
 pub const RUNTIME: Runtime = Runtime {
     read: [read::<1>, read::<2>, read::<4>, read::<8>, read::<16>],
     write: [write::<1>, write::<2>, write::<4>, write::<8>, write::<16>],
-    unaligned_read: [
-        unaligned_read::<1>,
-        unaligned_read::<2>,
-        unaligned_read::<4>,
-        unaligned_read::<8>,
-        unaligned_read::<16>,
-    ],
-    unaligned_write: [
-        unaligned_write::<1>,
-        unaligned_write::<2>,
-        unaligned_write::<4>,
-        unaligned_write::<8>,
-        unaligned_write::<16>,
-    ],
     read_range,
     write_range,
     atomic,
@@ -35,22 +21,12 @@ pub const RUNTIME: Runtime = Runtime {
 
 unsafe extern "C" fn read<const BYTES: usize>(address: *const c_void, site: *const c_void) {
     // SAFETY: only kernels call this.
-    unsafe { check::access::<BYTES, false, BYTES>(address as usize, site as usize) };
+    unsafe { check::access::<BYTES, false>(address as usize, site as usize) };
 }
 
 unsafe extern "C" fn write<const BYTES: usize>(address: *const c_void, site: *const c_void) {
     // SAFETY: only kernels call this.
-    unsafe { check::access::<BYTES, true, BYTES>(address as usize, site as usize) };
-}
-
-unsafe extern "C" fn unaligned_read<const BYTES: usize>(address: *const c_void, site: *const c_void) {
-    // SAFETY: only kernels call this.
-    unsafe { check::access::<BYTES, false, 1>(address as usize, site as usize) };
-}
-
-unsafe extern "C" fn unaligned_write<const BYTES: usize>(address: *const c_void, site: *const c_void) {
-    // SAFETY: only kernels call this.
-    unsafe { check::access::<BYTES, true, 1>(address as usize, site as usize) };
+    unsafe { check::access::<BYTES, true>(address as usize, site as usize) };
 }
 
 unsafe extern "C" fn read_range(address: *const c_void, bytes: usize, site: *const c_void) {

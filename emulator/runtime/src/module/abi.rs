@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// Changes with every change to these structs.
+/// Changes with every change to these structs, or to what their functions expect.
 pub const VERSION: u32 = 3;
 
 /// Operations among the lanes of a wave.
@@ -41,14 +41,10 @@ pub type RangeAccess = unsafe extern "C" fn(*const c_void, usize, *const c_void)
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct Runtime {
-    /// Of 1, 2, 4, 8, 16 bytes.
+    /// Of 1, 2, 4, 8, 16 bytes at a multiple of these.
     pub read: [Access; 5],
-    /// Of 1, 2, 4, 8, 16 bytes.
+    /// Of 1, 2, 4, 8, 16 bytes at a multiple of these.
     pub write: [Access; 5],
-    /// Where the type may lie at any address.
-    pub unaligned_read: [Access; 5],
-    /// Where the type may lie at any address.
-    pub unaligned_write: [Access; 5],
     pub read_range: RangeAccess,
     pub write_range: RangeAccess,
     /// Address, bytes, source line.
@@ -112,4 +108,4 @@ pub struct Module {
     pub architecture: *const c_char,
 }
 
-const _: () = assert!(size_of::<Runtime>() == 200 && size_of::<Place>() == 64, "as emulator/include says");
+const _: () = assert!(size_of::<Runtime>() == 120 && size_of::<Place>() == 64, "as emulator/include says");
