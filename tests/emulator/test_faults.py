@@ -140,7 +140,9 @@ def test_a_read_of_what_another_block_writes_depends_on_their_order(device: Emul
     assert re.search(r"(data race in device memory: read|uninitialised read) of 4 bytes .*\(faults\.hip:115\)", report)
 
 
-@pytest.mark.parametrize(("kernel", "lds"), [("lds_flag", 0), ("dynamic_lds", 256), ("write_to_any_address", 0)])
+@pytest.mark.parametrize(
+    ("kernel", "lds"), [("lds_flag", 0), ("dynamic_lds", 256), ("write_to_any_address", 0), ("copy_of_two_doubles", 0)]
+)
 def test_what_is_right_is_not_reported(device: Emulator, kernel: str, lds: int) -> None:
     launch = Launch(kernel, (3, 1, 1), (FLOATS, 1, 1), (_argument(device, "u"),), lds)
     assert device.fault(device.source("faults.hip"), launch) == (0, "")

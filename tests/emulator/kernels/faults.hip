@@ -172,3 +172,15 @@ extern "C" __global__ void write_to_any_address(unsigned char *y) {
   typedef unsigned short AtAnyAddress __attribute__((aligned(1)));
   *reinterpret_cast<AtAnyAddress *>(y + 1) = 1;
 }
+
+struct Two {
+  double first, second;
+};
+
+extern "C" __global__ void copy_of_two_doubles(double *y) {
+  if (threadIdx.x + blockIdx.x > 0) return;
+  Two *two = reinterpret_cast<Two *>(y + 1);
+  two->first = two->second = 1;
+  asm volatile("" : "+r"(two)); // hides from the compiler what was written
+  two[1] = two[0];
+}

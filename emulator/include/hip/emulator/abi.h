@@ -22,8 +22,9 @@ enum class Barrier : unsigned int { plain, count, conjunction, disjunction };
 
 // Functions of libamdhip64 that a kernel calls. `site` is the return address in the kernel, `line` the source line.
 struct Runtime {
-  void (*read[5])(const void *address, const void *site);  // of 1, 2, 4, 8, 16 bytes at a multiple of these
-  void (*write[5])(const void *address, const void *site); // of 1, 2, 4, 8, 16 bytes at a multiple of these
+  // Of 1, 2, 4, 8, 16 bytes at a multiple of these or of 8.
+  void (*read[5])(const void *address, const void *site);
+  void (*write[5])(const void *address, const void *site);
   void (*read_range)(const void *address, size_t bytes, const void *site);
   void (*write_range)(const void *address, size_t bytes, const void *site);
   void (*atomic)(const void *address, size_t bytes, unsigned int line);

@@ -8,25 +8,18 @@
   CANDLE_ROCM_EMULATOR_CALLBACK void __tsan_##name(void *address) {                                                    \
     candle_rocm_emulator::runtime.kind[index](address, __builtin_return_address(0));                                   \
   }
-// What may lie at any address.
-#define CANDLE_ROCM_EMULATOR_UNALIGNED(kind, bytes)                                                                    \
-  CANDLE_ROCM_EMULATOR_CALLBACK void __tsan_unaligned_##kind##bytes(void *address) {                                   \
-    candle_rocm_emulator::runtime.kind##_range(address, bytes, __builtin_return_address(0));                           \
-  }
 #define CANDLE_ROCM_EMULATOR_ACCESSES(bytes, index)                                                                    \
   CANDLE_ROCM_EMULATOR_ACCESS(read##bytes, read, index)                                                                \
-  CANDLE_ROCM_EMULATOR_ACCESS(write##bytes, write, index)                                                              \
-  CANDLE_ROCM_EMULATOR_UNALIGNED(read, bytes)                                                                          \
-  CANDLE_ROCM_EMULATOR_UNALIGNED(write, bytes)
+  CANDLE_ROCM_EMULATOR_ACCESS(write##bytes, write, index)
 CANDLE_ROCM_EMULATOR_ACCESSES(1, 0)
 CANDLE_ROCM_EMULATOR_ACCESSES(2, 1)
 CANDLE_ROCM_EMULATOR_ACCESSES(4, 2)
 CANDLE_ROCM_EMULATOR_ACCESSES(8, 3)
 CANDLE_ROCM_EMULATOR_ACCESSES(16, 4)
 #undef CANDLE_ROCM_EMULATOR_ACCESSES
-#undef CANDLE_ROCM_EMULATOR_UNALIGNED
 #undef CANDLE_ROCM_EMULATOR_ACCESS
 
+// Of other sizes, and of types that may lie at any address.
 CANDLE_ROCM_EMULATOR_CALLBACK void __tsan_read_range(void *address, size_t bytes) {
   candle_rocm_emulator::runtime.read_range(address, bytes, __builtin_return_address(0));
 }

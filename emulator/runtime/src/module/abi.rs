@@ -41,9 +41,9 @@ pub type RangeAccess = unsafe extern "C" fn(*const c_void, usize, *const c_void)
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct Runtime {
-    /// Of 1, 2, 4, 8, 16 bytes at a multiple of these.
+    /// Of 1, 2, 4, 8, 16 bytes at a multiple of these or of 8.
     pub read: [Access; 5],
-    /// Of 1, 2, 4, 8, 16 bytes at a multiple of these.
+    /// Of 1, 2, 4, 8, 16 bytes at a multiple of these or of 8.
     pub write: [Access; 5],
     pub read_range: RangeAccess,
     pub write_range: RangeAccess,
