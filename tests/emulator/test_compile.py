@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -48,6 +49,28 @@ def test_code_for_another_architecture_is_refused(device: Emulator) -> None:
     assert caught.value.code == NO_BINARY
 
 
+def test_code_of_another_edition_is_refused(device: Emulator) -> None:
+    """As code is that an emulated device with other headers has compiled, and that a program has kept."""
+    code = device.compile(KERNEL)
+    edition = _edition(code)
+    assert code.count(edition) == 1
+    device.module(code)
+    with pytest.raises(HipError) as caught:
+        device.module(code.replace(edition, edition[::-1]))
+    assert caught.value.code == INVALID_IMAGE
+
+
+def test_code_without_checks_is_not_taken_for_checked_code(device: Emulator, tmp_path: Path) -> None:
+    unchecked = tmp_path / "unchecked.so"
+    script = f"from pathlib import Path; Path({str(unchecked)!r}).write_bytes({_compiling(device)})"
+    environment = os.environ | {"CANDLE_ROCM_EMULATOR_CHECK": "0"}
+    subprocess.run([sys.executable, "-c", _IMPORTS + script], env=environment, check=True)
+
+    with pytest.raises(HipError) as caught:
+        device.module(unchecked.read_bytes())
+    assert caught.value.code == INVALID_IMAGE
+
+
 @pytest.mark.parametrize(
     ("head", "code"),
     [
@@ -83,10 +106,7 @@ def test_a_source_file_is_a_module(device: Emulator, tmp_path: Path) -> None:
 
 def test_kernels_compile_once(device: Emulator, tmp_path: Path) -> None:
     """A second process finds the code in the cache: a compiler that only preprocesses is enough."""
-    script = (
-        "from codegen.device.hip import *; from codegen.device.libraries import *\n"
-        f"compile_source(find_libraries(), 'a.hip', {KERNEL!r}, {{}}, ['--offload-arch={device.architecture}'])\n"
-    )
+    script = _IMPORTS + _compiling(device)
     preprocessor = tmp_path / "cxx"
     preprocessor.write_text('#!/bin/sh\ncase "$*" in *--version*|*" -E "*) exec g++ "$@";; esac\nexit 1\n')
     preprocessor.chmod(0o755)
@@ -98,3 +118,17 @@ def test_kernels_compile_once(device: Emulator, tmp_path: Path) -> None:
     assert not compiles(str(preprocessor))
     assert compiles("g++")
     assert compiles(str(preprocessor))
+
+
+_IMPORTS = "from codegen.device.hip import *; from codegen.device.libraries import *\n"
+
+
+def _compiling(device: Emulator) -> str:
+    """An expression for the code object that another process would compile."""
+    return f"compile_source(find_libraries(), 'a.hip', {KERNEL!r}, {{}}, ['--offload-arch={device.architecture}'])"
+
+
+def _edition(code: bytes) -> bytes:
+    found: list[bytes] = re.findall(rb"\b[0-9a-f]{64}\b", code)
+    (edition,) = found
+    return edition

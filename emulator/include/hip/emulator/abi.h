@@ -1,7 +1,7 @@
 // What libamdhip64 and a kernel module agree on. The same structs in Rust: emulator/runtime/src/module/abi.rs.
 #pragma once
 
-#define CANDLE_ROCM_EMULATOR_ABI 3
+#define CANDLE_ROCM_EMULATOR_ABI 4
 
 namespace candle_rocm_emulator {
 

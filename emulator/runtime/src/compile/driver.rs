@@ -95,7 +95,7 @@ pub fn key(job: &Job, unit: &str) -> String {
 }
 
 /// AMD's compiler contracts multiplications and additions and lets math functions leave errno alone.
-fn flags(checked: bool) -> Vec<&'static str> {
+pub fn flags(checked: bool) -> Vec<&'static str> {
     let mut flags = vec!["-shared", "-fPIC", "-g1", "-Wl,-Bsymbolic", "-Wl,-z,defs"];
     flags.extend(["-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions", "-fno-rtti"]);
     // A large frame must not step over the guard page below the stack.

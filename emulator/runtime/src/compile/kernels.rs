@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::lowered_name;
 use super::target::PLACEHOLDER;
+use super::{edition, lowered_name};
 
 /// What `__global__` and `__launch_bounds__` have become (emulator/include/hip/emulator/qualifiers.h).
 const KERNEL: &str = "candle_rocm_kernel";
@@ -41,8 +41,10 @@ pub fn with_table(preprocessed: &str, expressions: &[String]) -> String {
          extern \"C\" __attribute__((visibility(\"default\"))) const candle_rocm_emulator::Module candle_rocm_emulator_module = {{\n\
          {abi}, sizeof(candle_rocm_emulator_kernels) / sizeof(candle_rocm_emulator::Kernel) - 1, candle_rocm_emulator_kernels,\n\
          const_cast<candle_rocm_emulator::Runtime*>(&candle_rocm_emulator::runtime),\n\
-         const_cast<candle_rocm_emulator::Place*>(&candle_rocm_emulator::place), \"{PLACEHOLDER}\"}};\n",
+         const_cast<candle_rocm_emulator::Place*>(&candle_rocm_emulator::place), \"{PLACEHOLDER}\"}};\n\
+         extern \"C\" __attribute__((visibility(\"default\"))) const char candle_rocm_emulator_edition[] = \"{edition}\";\n",
         abi = crate::module::abi::VERSION,
+        edition = edition(),
     );
     unit
 }

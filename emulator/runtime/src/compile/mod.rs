@@ -6,6 +6,7 @@
 mod cache;
 mod driver;
 mod dynamic_lds;
+mod edition;
 mod headers;
 mod kernels;
 mod options;
@@ -13,6 +14,7 @@ mod target;
 
 use crate::model::Model;
 use crate::settings::settings;
+pub use edition::edition;
 use options::Options;
 
 /// A translation unit.

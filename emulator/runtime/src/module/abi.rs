@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// Changes with every change to these structs, or to what their functions expect.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Operations among the lanes of a wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

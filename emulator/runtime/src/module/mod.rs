@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::Arc;
 
+use crate::compile;
 use crate::error::{HipError, HipResult};
 use crate::exec;
 use static_lds::References;
@@ -126,6 +127,8 @@ impl Module {
         }
         // SAFETY: a valid handle and a zero-terminated name.
         let descriptor = unsafe { libc::dlsym(handle, c"candle_rocm_emulator_module".as_ptr()) };
+        // SAFETY: as above.
+        let edition = unsafe { libc::dlsym(handle, c"candle_rocm_emulator_edition".as_ptr()) };
         let mut module = Self {
             handle,
             _image: Some(image),
@@ -136,14 +139,13 @@ impl Module {
             local_storage: None,
             kernels: Vec::new(),
         };
-        if descriptor.is_null() {
+        // SAFETY: the name is our compiler's own; it ends the string with a zero.
+        let is_current = || unsafe { CStr::from_ptr(edition.cast()) }.to_bytes() == compile::edition().as_bytes();
+        if descriptor.is_null() || edition.is_null() || !is_current() {
             return Err(HipError::INVALID_IMAGE);
         }
-        // SAFETY: the name is the emulator's own; its first field says whether the rest is as we know it.
+        // SAFETY: code of this edition has a descriptor as we know it.
         let descriptor = unsafe { &*descriptor.cast::<abi::Module>() };
-        if descriptor.abi != abi::VERSION {
-            return Err(HipError::INVALID_IMAGE);
-        }
         (module.segments, module.local_storage) = layout_of(descriptor.place as usize);
         let references = References::read(code).map_err(|_| HipError::INVALID_IMAGE)?;
         // SAFETY: a module of this version of the interface.
