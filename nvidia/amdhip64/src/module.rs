@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use api::amdhip64::*;
 use cuda::{Driver, Handle};
 
-use crate::call::{Status, api, check};
+use crate::call::{Status, api, check, store};
 use crate::context::{attribute, chosen, enter};
 use crate::device::{SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN};
 
@@ -27,17 +27,44 @@ fn allow_shared_memory(driver: &Driver, function: Handle) -> Status {
     check(unsafe { driver.set_function_attribute(function, MOST_DYNAMIC_SHARED, most - own) })
 }
 
+/// Hands a loaded module to the caller, unless other libraries than these have compiled it.
+///
+/// # Errors
+/// `hipErrorInvalidImage`, as for a code object that is not the device's.
+///
+/// # Safety
+/// The handle is a module, which is the function's own; the pointer is the caller's.
+unsafe fn hand_over(driver: &Driver, loaded: Handle, module: *mut hipModule_t) -> Status {
+    let mut kernel = std::ptr::null_mut();
+    // SAFETY: valid pointers, and by contract.
+    unsafe {
+        if driver.module_function(&raw mut kernel, loaded, cuda::edition().as_ptr()) != 0 {
+            check(driver.module_unload(loaded))?;
+            return Err(hipErrorInvalidImage);
+        }
+        store(module, loaded.cast())
+    }
+}
+
 api! {
     /// Loads a code object.
     fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) {
+        let (driver, mut loaded) = (enter()?, std::ptr::null_mut());
         // SAFETY: the caller's pointers.
-        check(unsafe { enter()?.module_load(module.cast(), image) })
+        unsafe {
+            check(driver.module_load(&raw mut loaded, image))?;
+            hand_over(driver, loaded, module)
+        }
     }
 
     /// Loads a file with a code object.
     fn hipModuleLoad(module: *mut hipModule_t, file_name: *const c_char) {
+        let (driver, mut loaded) = (enter()?, std::ptr::null_mut());
         // SAFETY: the caller's pointers.
-        check(unsafe { enter()?.module_load_file(module.cast(), file_name) })
+        unsafe {
+            check(driver.module_load_file(&raw mut loaded, file_name))?;
+            hand_over(driver, loaded, module)
+        }
     }
 
     /// Gives a module up.

@@ -3,9 +3,11 @@
 //! Signatures and numbers are those of the CUDA driver API, NVRTC and cuBLAS of CUDA 12 and 13
 //! (<https://docs.nvidia.com/cuda/>).
 
+mod edition;
 mod library;
 mod unsupported;
 
+pub use edition::edition;
 pub use unsupported::say_unsupported;
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void};

@@ -1,6 +1,9 @@
 // What HIP has and CUDA spells otherwise. Included before every source that libhiprtc.so on NVIDIA compiles.
 #pragma once
 
+// What libamdhip64.so on NVIDIA asks every module for; nothing launches it.
+extern "C" __global__ void CANDLE_ROCM_EDITION() {}
+
 // clang's constant for infinity.
 #define __builtin_huge_valf() __builtin_bit_cast(float, 0x7f800000u)
 
