@@ -36,9 +36,11 @@ def command(
     if not workspace.tried:
         options.note_untried(workspace)
     chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
-    applied = apply_phases(
+    analysis = apply_phases(
         workspace, phases=phases, gating=chosen, runtime=reached, allow_dirty=allow_dirty, force=force
     )
+    options.note_unforeseen(analysis.decisions)
+    applied = analysis.plan.phases
     if as_json:
         content = [{"phase": p.phase, "name": p.name, "files": [c.path for c in p.changes]} for p in applied]
         options.print_json("apply", workspace, gating=chosen.value, runtime=reached.value, applied=content)

@@ -50,6 +50,7 @@ def command(
     plan = analysis.plan
     folder = out or Path("generated") / plan.release
     written = write_output(folder, analysis)
+    options.note_unforeseen(analysis.decisions)
     if as_json:
         chosen = {"gating": plan.gating, "runtime": plan.runtime}
         options.print_json("generate", workspace, **chosen, out=str(folder), files=list(written))

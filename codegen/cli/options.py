@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from codegen.plan.decision import Decision
     from codegen.plan.workspace import Workspace
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -50,6 +51,14 @@ def note_untried(workspace: Workspace) -> None:
     from codegen.report.wording import untried_note
 
     note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
+
+
+def note_unforeseen(decisions: Iterable[Decision]) -> None:
+    """Name the sites that no spec has foreseen, and what becomes of them."""
+    from codegen.report.wording import unforeseen_notes
+
+    for line in unforeseen_notes(decisions):
+        note(line)
 
 
 def print_json(command: str, workspace: Workspace, **content: object) -> None:

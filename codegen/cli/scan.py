@@ -72,6 +72,7 @@ def command(
     scan = scan_tree(workspace.tree, specs, gating=workspace.gating(gating))
     error = findings(scan, specs, methods_without_template(workspace.tree))
     compared = _compare(workspace, scan, work) if oracle else None
+    options.note_unforeseen(scan.decisions)
     chosen = wanted.select(scan.decisions)
     match output:
         case "json":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codegen import __version__
@@ -16,7 +16,8 @@ from codegen.plan.record import RecordHeader, digest_of, sha256
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codegen.plan.model import PhaseChanges, Plan
+    from codegen.plan.analysis import Analysis
+    from codegen.plan.model import Plan
     from codegen.plan.record import Record
     from codegen.plan.workspace import Workspace
     from codegen.spec.kinds import Gating, Runtime
@@ -38,12 +39,13 @@ def apply_phases(
     runtime: Runtime,
     allow_dirty: bool = False,
     force: bool = False,
-) -> tuple[PhaseChanges, ...]:
-    """Write the phases that are not applied yet, ascending, and return them; on any error none of them is written.
+) -> Analysis:
+    """Write the phases that are not applied yet, ascending, and return the analysis with the plan of these alone.
 
-    With `force`, applied phases whose files were edited by hand are written again, and are among those returned. Raises
-    `PhaseOrder` for a phase whose predecessors are not applied, `HandEdited`, `DirtyTree`, `Conflict` when what is
-    applied came from other specs or has another gating or runtime, and as `analyse` and `transaction.apply_phases`.
+    On any error none of them is written. With `force`, applied phases whose files were edited by hand are written
+    again, and are among those returned. Raises `PhaseOrder` for a phase whose predecessors are not applied,
+    `HandEdited`, `DirtyTree`, `Conflict` when what is applied came from other specs or has another gating or runtime,
+    and as `analyse` and `transaction.apply_phases`.
     """
     root, record = workspace.root, workspace.record
     wanted = _wanted(workspace, phases)
@@ -56,14 +58,15 @@ def apply_phases(
     if not allow_dirty:
         require_clean(root, record)
     _refuse_other_choices(record, gating, runtime)
-    plan = analyse(workspace, phases=wanted, gating=gating, runtime=runtime).plan
+    analysis = analyse(workspace, phases=wanted, gating=gating, runtime=runtime)
+    plan = analysis.plan
     _refuse_stale(record, plan)
     again = _phases_to_repeat(record, edited)
     todo = tuple(phase for phase in plan.phases if phase.phase in again or phase.phase not in workspace.applied)
     if todo:
         header = RecordHeader(__version__, plan.release, plan.gating, plan.runtime)
         transaction.apply_phases(root, todo, header, again=bool(again), force=force)
-    return todo
+    return replace(analysis, plan=replace(plan, phases=todo))
 
 
 def revert_phases(workspace: Workspace, *, down_to: int | None = None, force: bool = False) -> tuple[int, ...]:

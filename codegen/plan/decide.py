@@ -225,7 +225,9 @@ class _Decider:
         rule, phase = phased.rule, phased.phase
         reason = " ".join((rule.reason or "").split())
         if rule.verb is Verb.LEAVE:
-            return Decision(site, crate, State.LEFT, rule.id, phase, verb=rule.verb, reason=reason)
+            return Decision(
+                site, crate, State.LEFT, rule.id, phase, verb=rule.verb, reason=reason, fallback=rule.fallback
+            )
         lands = phase if rule.lands_in is None else rule.lands_in
         stand_in = None
         demanded = self._demanded(site)
@@ -236,7 +238,7 @@ class _Decider:
                 lands = demanded
         applied = {spec.phase for spec in self.specs.phases if spec.applied}
         state = State.HANDLED if lands in applied else State.PENDING
-        return Decision(site, crate, state, rule.id, phase, lands, stand_in, rule.verb, reason)
+        return Decision(site, crate, state, rule.id, phase, lands, stand_in, rule.verb, reason, fallback=rule.fallback)
 
     def _demanded(self, site: Site) -> int | None:
         """The phase whose new variant makes rustc reject the site, or None if it never does."""

@@ -37,3 +37,5 @@ class Decision:
     reason: str = ""
     inside: bool = False
     """Whether the site lies in another one, whose edit covers it."""
+    fallback: bool = False
+    """Whether a rule decided that is meant for what releases yet unknown may add."""

@@ -72,6 +72,7 @@ def site_entry(decision: Decision, span: Span, spec: str | None) -> Document:
         "stand_in": decision.stand_in,
         "verb": decision.verb or None,
         "reason": decision.reason or None,
+        "fallback": decision.fallback,
     }
 
 

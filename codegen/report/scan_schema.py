@@ -63,6 +63,7 @@ _SITE = _object(
         "stand_in": _or_null(_PHASE),
         "verb": _or_null({"enum": [verb.value for verb in Verb]}),
         "reason": _or_null(_TEXT),
+        "fallback": _FLAG,
     }
 )
 _SUMMARY = _object(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from codegen.plan.decision import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from codegen.plan.decision import Decision
     from codegen.spec.loaded import LoadedSpecs
@@ -61,6 +61,13 @@ def untried_note(release: str, tried: Iterable[Release]) -> str:
     """The line for a release that the oracles were not run on."""
     versions = ", ".join(each.version for each in tried)
     return f"Candle {release} was not tried by this version of candle-rocm (tried: {versions}); going on"
+
+
+def unforeseen_notes(decisions: Iterable[Decision]) -> Iterator[str]:
+    """One line for each site that only a fallback rule knows, those inside another left out: a person should look."""
+    for decision in decisions:
+        if decision.fallback and not decision.inside:
+            yield f"new to the specs, to be looked at: {site_line(decision)}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -42,6 +42,8 @@ def test_scan_knows_every_site(release: str) -> None:
     print(f"{release}: {states}")
     assert states["unknown"] == 0
     assert states["handled"] > 80
+    if result.document["candle"]["tried"]:
+        assert [site for site in result.document["sites"] if site["fallback"]] == []
 
 
 def test_no_example_with_a_generated_line_is_left_out(release: str) -> None:

@@ -154,7 +154,8 @@ def test_json_about_a_tree(
 
     document = answer.document
     assert answer.code == (1 if command == ("check",) else 0), answer.stderr
-    assert answer.stderr == ""
+    notes = [line for line in answer.stderr.splitlines() if not line.startswith("new to the specs, to be looked at: ")]
+    assert notes == [], "the made-up tree has a site for each fallback rule"
     assert (document["schema_version"], document["command"]) == (1, command[0])
     assert document["tool"]["name"] == "candle-rocm"
     assert document["candle"] == {"release": "0.11.1", "tried": True}

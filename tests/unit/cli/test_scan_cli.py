@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
-from mini_candle import CANDLE_SPEC, DEVICE, NOTES, UNDECIDED, Mini, make_mini
+from mini_candle import CANDLE_SPEC, CORE_SPEC, DEVICE, NOTES, UNDECIDED, Mini, make_mini
 
 from codegen.report.scan_schema import SCAN_SCHEMA
 from codegen.verify.oracle import RustcSite
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOREIGN = "candle-core/src/cuda_backend/mod.rs"
+UNFORESEEN = """\
+pub fn odd(device: &crate::device::Device) -> bool {
+    use crate::device::Device;
+    if let Device::Cuda(_) = device {
+        return matches!(device, Device::Cuda(1));
+    }
+    false
+}
+"""
 UNKNOWN_TEXT = (
     "unhandled backend site: candle-core/src/notes.rs:3:5: no rule handles this site and no spec leaves it alone "
     "(if-let in odd)\n"
@@ -170,6 +179,23 @@ def test_an_untried_release_is_said_to_be_and_scanned(mini: Mini) -> None:
     assert answer.code == 0
     assert answer.err == "Candle 0.11.1 was not tried by this version of candle-rocm (tried: 0.9.1); going on\n"
     assert answer.json["candle"] == {"release": "0.11.1", "tried": False}
+
+
+@pytest.mark.parametrize("arguments", [["scan"], ["generate"], ["apply", "--allow-dirty"]])
+def test_a_site_that_only_a_fallback_rule_knows_is_named(
+    mini: Mini, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The match inside it goes with it."""
+    monkeypatch.chdir(mini.home)
+    mini.write(NOTES, UNFORESEEN)
+    fallback = "  - {id: core.unseen, sites: {kind: if-let}, fallback: true, verb: leave, reason: nobody has seen it}\n"
+    mini.spec("phases/1-core.yaml", CORE_SPEC + fallback)
+    answer = mini.call(*arguments, str(mini.root))
+    assert answer.code == 0, answer.err
+    assert answer.err == (
+        "new to the specs, to be looked at: candle-core/src/notes.rs:3:5 if-let odd -> left alone "
+        "(core.unseen, leave; nobody has seen it)\n"
+    )
 
 
 def test_the_scan_of_an_applied_tree_is_that_of_the_pristine_one(mini: Mini) -> None:

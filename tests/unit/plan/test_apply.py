@@ -42,7 +42,7 @@ def apply(
     root: Path, *phases: int, gating: Gating = Gating.DUMMY, runtime: Runtime = Runtime.ROCM_RS, force: bool = False
 ) -> list[int]:
     done = apply_phases(open_workspace(root), phases=phases, gating=gating, runtime=runtime, force=force)
-    return [phase.phase for phase in done]
+    return [phase.phase for phase in done.plan.phases]
 
 
 def check(root: Path, *phases: int, gating: Gating = Gating.DUMMY) -> tuple[Deviation, ...]:
