@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from codegen.release import is_version, precedence
 from codegen.spec.document import MappingNode, ScalarNode
+from codegen.spec.gaps import gaps
 from codegen.spec.wording import did_you_mean, one_of, quoted
 
 if TYPE_CHECKING:
@@ -48,8 +49,10 @@ def check(candle: Document | None, phases: Sequence[Document], templates: Collec
     problems += _phases_described_twice(phases)
     if candle is not None:
         problems += _candle(candle, known)
+    releases = _listed_names(candle, "releases", "version") or frozenset()
     for document in phases:
         problems += _phase(document, known)
+        problems += gaps(document, releases)
     return tuple(problems)
 
 
@@ -105,10 +108,10 @@ def _number_in_name(file: str) -> int | None:
     return int(match[0]) if match else None
 
 
-def _listed_names(candle: Document | None, key: str) -> frozenset[str] | None:
+def _listed_names(candle: Document | None, key: str, name: str = "name") -> frozenset[str] | None:
     if candle is None or candle.root is None:
         return None
-    return frozenset(name for entry in candle.mapping.mappings(key) if (name := entry.text("name")) is not None)
+    return frozenset(text for entry in candle.mapping.mappings(key) if (text := entry.text(name)) is not None)
 
 
 def _candle(document: Document, known: Known) -> Iterator[Problem]:

@@ -99,6 +99,25 @@ def test_inconsistent_entry(repository: Repository, text: str, messages: list[st
     check_rejected(repository, text, *messages)
 
 
+@pytest.mark.parametrize(
+    ("kind", "subject"),
+    [
+        ("rules", "sites: {kind: fn, path: [a.rs, b.rs]}\n    verb: mirror"),
+        ("files", "path: a.rs\n    template: rust/available.rs"),
+    ],
+)
+def test_a_release_between_an_entry_and_the_next(repository: Repository, kind: str, subject: str) -> None:
+    """0.9.2-alpha.1 is listed: 0.9.1 has a form of its own, and 0.9.2 the next."""
+    entries = f"  - id: core.a\n    until: 0.9.1\n    {subject}\n  - id: core.b\n    since: ‸0.9.2\n    {subject}\n"
+    text = f"{HEAD}{kind}:\n{entries}"
+    what = subject.split(":", 1)[0]
+    check_rejected(repository, text, f"0.9.2-alpha.1 is left out: an entry with the same {what} ends before it")
+    check_valid(repository, text.replace("‸0.9.2", "0.9.2-alpha.1"))
+    check_valid(repository, text.replace("until: 0.9.1", "until: 0.9.2-alpha.1").replace("‸", ""))
+    check_valid(repository, text.replace("a.rs", "c.rs", 1).replace("‸", ""))
+    check_valid(repository, f"{text}  - id: core.c\n    {subject}\n".replace("‸", ""))
+
+
 def test_phase_described_twice(repository: Repository) -> None:
     check_rejected(
         repository,
