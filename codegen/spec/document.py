@@ -98,6 +98,17 @@ class MappingNode:
 Node: TypeAlias = ScalarNode | ListNode | MappingNode
 
 
+def plain(node: Node) -> object:
+    """The node's values without their positions: dicts, lists and scalars."""
+    match node:
+        case MappingNode(entries):
+            return {entry.key: plain(entry.value) for entry in entries}
+        case ListNode(items):
+            return [plain(item) for item in items]
+        case ScalarNode(value):
+            return value
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed spec file; `root` is None when the file is not YAML (`problems` then says where and why)."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codegen.release import in_range, is_version, precedence
-from codegen.spec.document import ListNode, MappingNode, ScalarNode
+from codegen.spec.document import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from codegen.errors import Problem
-    from codegen.spec.document import Document, Node
+    from codegen.spec.document import Document, MappingNode
 
 SUBJECTS = {"rules": "sites", "files": "path"}
 """The key that two entries share if they speak of the same thing."""
@@ -21,12 +21,13 @@ def gaps(document: Document, releases: Iterable[str]) -> Iterator[Problem]:
     """Where an entry begins later than the release after the one that its predecessor ends with."""
     listed = sorted(filter(is_version, releases), key=precedence)
     for key, subject in SUBJECTS.items():
-        entries = [entry for entry in document.mapping.mappings(key) if _has_versions(entry)]
-        for entry in entries:
+        comparable = [entry for entry in document.mapping.mappings(key) if _has_versions(entry)]
+        entries = [(entry, plain(node)) for entry in comparable if (node := entry.get(subject)) is not None]
+        for entry, own in entries:
             node, since = entry.get("since"), entry.text("since")
             if node is None or since is None:
                 continue
-            alike = [other for other in entries if _plain(other.get(subject)) == _plain(entry.get(subject))]
+            alike = [other for other, theirs in entries if theirs == own]
             for release in _left_out(alike, since, listed):
                 message = f"{release} is left out: an entry with the same {subject} ends before it"
                 yield document.problem(message, node.mark)
@@ -45,14 +46,3 @@ def _left_out(entries: Sequence[MappingNode], since: str, releases: Iterable[str
         held = any(in_range(release, entry.text("since"), entry.text("until")) for entry in entries)
         if behind_one and not held and precedence(release) < precedence(since):
             yield release
-
-
-def _plain(node: Node | None) -> Any:
-    match node:
-        case ScalarNode():
-            return node.value
-        case ListNode():
-            return [_plain(item) for item in node.items]
-        case MappingNode():
-            return {entry.key: _plain(entry.value) for entry in node.entries}
-    return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from codegen.spec.document import ListNode, MappingNode, Mark, Node, ScalarNode
+from codegen.spec.document import ListNode, MappingNode, Mark, Node, ScalarNode, plain
 from codegen.spec.wording import described, did_you_mean, one_of, quoted
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def validate(document: Document, model: type[M]) -> tuple[M | None, tuple[Proble
     findings = dict(_quoted_scalars(document.root, model, ()))
     instance: M | None = None
     try:
-        instance = model.model_validate(_plain(document.root))
+        instance = model.model_validate(plain(document.root))
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_input=False):
             mark, message = _finding(document.root, model, detail)
@@ -41,16 +41,6 @@ def validate(document: Document, model: type[M]) -> tuple[M | None, tuple[Proble
         findings[()] = (Mark(1, 1), f"a value in this file cannot be used: {error}")
     problems = tuple(document.problem(message, mark) for mark, message in findings.values())
     return (None if problems else instance), problems
-
-
-def _plain(node: Node) -> object:
-    match node:
-        case MappingNode(entries):
-            return {entry.key: _plain(entry.value) for entry in entries}
-        case ListNode(items):
-            return [_plain(item) for item in items]
-        case ScalarNode(value):
-            return value
 
 
 def _quoted_scalars(node: Node, declared: Any, path: Path) -> Iterator[tuple[Path, tuple[Mark, str]]]:

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 INSTANTIATE = "lib.hipGraphInstantiate(c_void_p(1000), c_void_p(2000), {}, {}, c_size_t({}))"
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> FakeDriver:
-    return FakeDriver.build(tmp_path_factory.mktemp("driver"))
-
-
 @pytest.mark.parametrize(
     ("call", "expected"),
     [

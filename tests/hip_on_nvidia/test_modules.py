@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from hip_on_nvidia.fake_driver import FakeDriver
+if TYPE_CHECKING:
+    from hip_on_nvidia.fake_driver import FakeDriver
 
 LOADS = [("hipModuleLoadData", "cuModuleLoadData"), ("hipModuleLoad", "cuModuleLoad")]
 NO_SUCH_KERNEL = 500
 INVALID_IMAGE = "200"
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> FakeDriver:
-    return FakeDriver.build(tmp_path_factory.mktemp("driver"))
 
 
 def loading(function: str) -> str:
