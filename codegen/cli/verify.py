@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from codegen.plan.model import Plan
     from codegen.verify.environment import Check
+    from codegen.verify.judge import StepResult
     from codegen.verify.machine import Machine
-    from codegen.verify.run import StepResult
     from codegen.verify.steps import Step
     from codegen.verify.target import Device
 
@@ -32,6 +32,12 @@ LAST_PHASE = 7
 @click.option("--quick", is_flag=True, help="Leave out the steps that take minutes.")
 @click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be given several times.")
 @click.option("--package", "-p", multiple=True, metavar="CRATE", help="Narrow the steps to this crate; as above.")
+@click.option(
+    "--test-timeout",
+    type=click.FloatRange(min=60),
+    metavar="SECONDS",
+    help="How long one test may take (default 900).",
+)
 @click.option(
     "--work",
     type=click.Path(file_okay=False, path_type=Path),
@@ -51,6 +57,7 @@ def command(
     quick: bool,
     only: tuple[str, ...],
     package: tuple[str, ...],
+    test_timeout: float | None,
     work: Path | None,
     offline: bool,
     as_json: bool,
@@ -58,24 +65,29 @@ def command(
     """Build and test CANDLE, a folder or a version, with all phases up to --phase; exit 8 when a step fails.
 
     The tree is built in a scratch copy and never written to. If the phases are not applied yet, they are applied to
-    the copy. Steps that need a device are skipped, with the reason, where there is none.
+    the copy. Steps that need a device are skipped, with the reason, where there is none; a run in which no step passes
+    has failed. On the emulated device the tests run twice: its first card has waves of 32 lanes, then of 64.
     """
     from codegen.spec.kinds import Runtime
     from codegen.spec.loader import load_specs
     from codegen.verify.cargo import require_programs
     from codegen.verify.document import verification_document
     from codegen.verify.environment import rocm_checks
+    from codegen.verify.judge import refuse_failures
     from codegen.verify.machine import Machine
-    from codegen.verify.run import Bench, refuse_failures, run_steps
+    from codegen.verify.run import TEST_TIMEOUT, Bench, run_steps
     from codegen.verify.scratch import ScratchTree
     from codegen.verify.steps import Target, choose_steps
     from codegen.verify.subject import Subject
+    from codegen.verify.surroundings import left_behind
     from codegen.verify.target import choose_device
     from codegen.verify.waiting import waiting_tests
 
     machine = Machine.here()
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     device = choose_device(Target(target), machine)
+    for name in left_behind(machine.variables, emulated=device.emulated):
+        click.echo(f"{name} is set, and not passed on: it could change what is proven", err=True)
     root, plan = _planned(candle, phase=phase, gating=gating, runtime=runtime, offline=offline)
     last = max(each.phase for each in plan.phases) if phase is None else phase
     steps = choose_steps(last, runtime=Runtime(plan.runtime), quick=quick, only=only, packages=package)
@@ -91,6 +103,7 @@ def command(
             which=machine.which,
             device_variables=_device_variables(device, steps, machine, logs, report),
             waiting=waiting_tests(load_specs().phases, plan.release, {each.phase for each in plan.phases}),
+            test_timeout=test_timeout or TEST_TIMEOUT,
             on_message=report,
         )
         results = run_steps(steps, subject, bench, on_start=lambda step: report(step.title))
@@ -172,7 +185,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 def _print(title: str, checks: Sequence[Check], results: Sequence[StepResult]) -> None:
     from codegen.verify.document import checks_table, stdout_console, steps_table
-    from codegen.verify.run import Verdict
+    from codegen.verify.judge import Verdict
 
     click.echo(title)
     console = stdout_console()

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import threading
 import time
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from codegen.errors import InputOutputError, ToolchainMissing
-from codegen.verify.diagnostics import (
-    TEST_FAILED,
-    TEST_OUTPUT,
-    TEST_OUTPUTS_END,
-    TEST_RESULT,
-    TEST_SKIPPED,
-    Diagnostic,
-    TestTally,
-    read_diagnostic,
-)
+from codegen.verify.diagnostics import Diagnostic, read_diagnostic
+from codegen.verify.process import run_watched
+from codegen.verify.surroundings import inherited
+from codegen.verify.testrun import TestBinary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
+
+    from codegen.verify.process import Ended
 
 STATUS = re.compile(
     r"^\s*(Checking|Compiling|Downloading|Downloaded|Running|Doc-tests|Updating|Locking|Blocking) (.+)$"
@@ -42,7 +33,6 @@ INSTALL = {
     "rustfmt": "run `rustup component add rustfmt`, or install your system's package `rustfmt`",
     "clippy": "run `rustup component add clippy`, or install your system's package `rust-clippy`",
 }
-GRACE_SECONDS = 5.0
 STDERR_LINES_KEPT = 60
 
 
@@ -55,18 +45,15 @@ class CargoRun:
     """cargo's own exit code; negative when a signal ended it."""
     diagnostics: tuple[Diagnostic, ...]
     """Each once, even where cargo compiles the same file for several targets."""
-    test_results: tuple[str, ...]
-    """libtest's closing lines, verbatim, one per test binary."""
-    failed_tests: tuple[str, ...]
     complaint: str
     """What cargo itself wrote to stderr from its first `error:` on; empty when it only relayed rustc."""
     seconds: float
     log: Path
     timed_out: bool = False
-    skipped_tests: tuple[str, ...] = ()
-    """`name: reason` of each test that could not run and said so."""
-    failures: Mapping[str, str] = field(default_factory=dict)
-    """What each failed test printed, by its name."""
+    built: tuple[str, ...] = ()
+    """The packages of which cargo made something, or had it ready."""
+    binaries: tuple[TestBinary, ...] = ()
+    """The test binaries among it."""
 
     @property
     def ok(self) -> bool:
@@ -82,11 +69,6 @@ class CargoRun:
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The diagnostics that are warnings."""
         return tuple(one for one in self.diagnostics if one.level == "warning")
-
-    @property
-    def tally(self) -> TestTally:
-        """Sums over the closing lines of all test binaries."""
-        return TestTally.of(self.test_results, self.skipped_tests)
 
 
 def cargo_environment(target_dir: Path, **extra: str) -> dict[str, str]:
@@ -148,60 +130,17 @@ def run_cargo(
     with stream:
         stream.write(f"$ cargo {' '.join(arguments)}\n")
         transcript = _Transcript(str(root), stream, on_message)
-        with subprocess.Popen(
+        ended = run_watched(
             command,
             cwd=root,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        ) as process:
-            timed_out = _follow(process, transcript, timeout)
-    run = transcript.result(arguments, process.returncode, time.monotonic() - started, log, timed_out=timed_out)
+            environment={**inherited(), **environment},
+            on_stdout=transcript.stdout,
+            on_stderr=transcript.stderr,
+            watch=lambda: "took too long" if timeout is not None and time.monotonic() > started + timeout else None,
+        )
+    run = transcript.result(arguments, ended, log)
     _refuse_missing_component(run)
     return run
-
-
-def _follow(process: subprocess.Popen[str], transcript: _Transcript, timeout: float | None) -> bool:
-    """Feed both streams to the transcript until cargo ends; True when it was ended for taking too long."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    expired = threading.Event()
-
-    def expire() -> None:
-        expired.set()
-        _end_group(process)
-
-    watchdog = threading.Timer(timeout, expire) if timeout is not None else None
-    status = threading.Thread(target=transcript.read_stderr, args=(process.stderr,), daemon=True)
-    status.start()
-    if watchdog is not None:
-        watchdog.daemon = True
-        watchdog.start()
-    try:
-        transcript.read_stdout(process.stdout)
-        process.wait()
-    except BaseException:
-        _end_group(process)
-        raise
-    finally:
-        status.join()
-        if watchdog is not None:
-            watchdog.cancel()
-    return expired.is_set()
-
-
-def _end_group(process: subprocess.Popen[str]) -> None:
-    """End cargo and the rustc, linker and test processes that it started: ask first, then insist."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
 
 
 class _Transcript:
@@ -210,37 +149,28 @@ class _Transcript:
     def __init__(self, root: str, log: IO[str], on_message: Callable[[str], None]) -> None:
         self._root = root
         self._log = log
-        self._lock = threading.Lock()
         self._on_message = on_message
         self._diagnostics: dict[tuple[object, ...], Diagnostic] = {}
-        self._test_results: list[str] = []
-        self._failed_tests: list[str] = []
-        self._skipped_tests: list[str] = []
-        self._outputs: dict[str, list[str]] = {}
-        self._output: list[str] | None = None
-        self._stderr: list[str] = []
+        self._built: dict[str, None] = {}
+        self._binaries: list[TestBinary] = []
         self._complaint: list[str] = []
 
-    def read_stdout(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            text = line.rstrip("\n")
-            message = _json_object(text)
-            if message is None:
-                self._test_line(text)
-            elif message.get("reason") == "compiler-message":
-                self._compiler_message(message)
+    def stdout(self, line: str) -> None:
+        message = _json_object(line)
+        if message is None:
+            self._write(line)
+        elif message.get("reason") == "compiler-message":
+            self._compiler_message(message)
+        elif message.get("reason") == "compiler-artifact":
+            self._artifact(message)
 
-    def read_stderr(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            text = line.rstrip("\n")
-            self._write(text)
-            if (skipped := TEST_SKIPPED.match(text)) is not None:
-                self._skipped_tests.append(skipped[1])
-            if self._complaint or text.startswith("error"):
-                if len(self._complaint) < STDERR_LINES_KEPT:
-                    self._complaint.append(text)
-            elif (status := STATUS.match(text)) is not None:
-                self._on_message(progress_line(status[1], status[2]))
+    def stderr(self, line: str) -> None:
+        self._write(line)
+        if self._complaint or line.startswith("error"):
+            if len(self._complaint) < STDERR_LINES_KEPT:
+                self._complaint.append(line)
+        elif (status := STATUS.match(line)) is not None:
+            self._on_message(progress_line(status[1], status[2]))
 
     def _compiler_message(self, message: Mapping[str, object]) -> None:
         inner = message["message"]
@@ -252,40 +182,36 @@ class _Transcript:
         key = (diagnostic.level, diagnostic.code, diagnostic.message, diagnostic.span, diagnostic.expanded_from)
         self._diagnostics.setdefault(key, diagnostic)
 
-    def _test_line(self, text: str) -> None:
-        self._write(text)
-        if (output := TEST_OUTPUT.match(text)) is not None:
-            self._output = self._outputs.setdefault(output["name"], [])
-        elif text == TEST_OUTPUTS_END:
-            self._output = None
-        elif self._output is not None:
-            self._output.append(text)
-        elif TEST_RESULT.search(text):
-            self._test_results.append(text)
-            self._on_message(text)
-        elif (failed := TEST_FAILED.match(text)) is not None:
-            self._failed_tests.append(failed["name"])
+    def _artifact(self, message: Mapping[str, Any]) -> None:
+        package = _package(str(message["package_id"]))
+        self._built[package] = None
+        if message["executable"] is not None and message["profile"]["test"]:
+            target, folder = message["target"], Path(message["manifest_path"]).parent
+            binary = TestBinary(package, target["name"], target["kind"][0], Path(message["executable"]), folder)
+            self._binaries.append(binary)
 
     def _write(self, text: str) -> None:
-        with self._lock:
-            self._log.write(text + "\n")
+        self._log.write(text + "\n")
 
-    def result(
-        self, arguments: Sequence[str], returncode: int, seconds: float, log: Path, *, timed_out: bool
-    ) -> CargoRun:
+    def result(self, arguments: Sequence[str], ended: Ended, log: Path) -> CargoRun:
         return CargoRun(
             arguments=tuple(arguments),
-            returncode=returncode,
+            returncode=ended.returncode,
             diagnostics=tuple(self._diagnostics.values()),
-            test_results=tuple(self._test_results),
-            skipped_tests=tuple(self._skipped_tests),
-            failed_tests=tuple(self._failed_tests),
             complaint="\n".join(self._complaint),
-            seconds=seconds,
+            seconds=ended.seconds,
             log=log,
-            timed_out=timed_out,
-            failures={name: "\n".join(lines).strip() for name, lines in self._outputs.items()},
+            timed_out=ended.stopped is not None,
+            built=tuple(self._built),
+            binaries=tuple(sorted(self._binaries)),
         )
+
+
+def _package(identifier: str) -> str:
+    """The name in a package id, as `cargo help pkgid` describes it: behind `#`, or the last of the path before it."""
+    source, _, fragment = identifier.rpartition("#")
+    name = fragment.partition("@")[0]
+    return name if "@" in fragment or not source else source.rpartition("/")[2]
 
 
 def progress_line(verb: str, rest: str) -> str:

@@ -10,17 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-TEST_SKIPPED = re.compile(r"^SKIPPED: (\w[\w:]*: .+)$")
-"""What a generated test prints, past libtest's capture, when it cannot run."""
-TEST_RESULT = re.compile(
-    r"test result: (?P<verdict>ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<ignored>\d+) ignored"
-)
-TEST_FAILED = re.compile(r"test (?P<name>\S+)(?: - .*?)? \.\.\. FAILED$")
-
-TEST_OUTPUT = re.compile(r"^---- (?P<name>\S+) stdout ----$")
-"""Begins what a failed test printed; the next such line, or the list of failures, ends it."""
-TEST_OUTPUTS_END = "failures:"
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
@@ -65,35 +54,6 @@ class Diagnostic:
         """`error[E0004]: message`, as rustc prints it."""
         code = f"[{self.code}]" if self.code else ""
         return f"{self.level}{code}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class TestTally:
-    """Sums over all closing lines of a `cargo test` run."""
-
-    __test__ = False  # a result, not a test class that pytest should collect
-
-    passed: int = 0
-    """Without those that returned early because something was absent."""
-    failed: int = 0
-    ignored: int = 0
-    skipped: tuple[str, ...] = ()
-    """`name: reason` of each generated test that said `SKIPPED`; libtest itself counts them as passed."""
-
-    @classmethod
-    def of(cls, closing_lines: Iterable[str], skipped: Iterable[str] = ()) -> TestTally:
-        """The sums of libtest's `test result: ...` lines."""
-        found = [match for line in closing_lines if (match := TEST_RESULT.search(line))]
-        passed, failed, ignored = (sum(int(match[key]) for match in found) for key in ("passed", "failed", "ignored"))
-        absent = tuple(skipped)
-        return cls(passed - len(absent), failed, ignored, absent)
-
-    def __str__(self) -> str:
-        text = f"{self.passed} passed, {self.failed} failed, {self.ignored} ignored"
-        if not self.skipped:
-            return text
-        reasons = sorted({line.partition(": ")[2] for line in self.skipped})
-        return f"{text}, {len(self.skipped)} SKIPPED ({'; '.join(reasons)})"
 
 
 def read_diagnostic(message: Mapping[str, Any], *, root: str) -> Diagnostic | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codegen.verify.environment import State
-from codegen.verify.run import Verdict
+from codegen.verify.judge import Verdict, all_passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from codegen.verify.environment import Check
+    from codegen.verify.judge import StepResult
     from codegen.verify.provenance import TracedDiagnostic
-    from codegen.verify.run import StepResult
+    from codegen.verify.testrun import TestRun
 
 SCHEMA_VERSION = 1
 WIDTH_OF_A_FILE = 250
@@ -39,7 +40,7 @@ def verification_document(
         "schema_version": SCHEMA_VERSION,
         "command": "verify",
         **about,
-        "passed": all(result.verdict is not Verdict.FAILED for result in results),
+        "passed": all_passed(results),
         "checks": [_check(check) for check in checks],
         "steps": [_step(result) for result in results],
     }
@@ -128,12 +129,28 @@ def _step(result: StepResult) -> dict[str, Any]:
         "ran_on": result.ran_on,
         "seconds": round(result.seconds, 1),
         "log": str(result.log) if result.log else None,
+        "complaints": list(result.complaints),
         "findings": [_finding(finding) for finding in result.findings],
         "left_out": [
             {"crate": each.crate, "target": each.target, "features": list(each.features), "reason": each.reason}
             for each in result.left_out
         ],
         "waiting": [{"test": test.name, "phase": test.phase, "rule": test.rule} for test in result.waiting],
+        "tests": [_test_run(run) for run in result.tests],
+    }
+
+
+def _test_run(run: TestRun) -> dict[str, Any]:
+    use = run.device
+    return {
+        "program": str(run.binary),
+        "pass": run.where.title if run.where is not None else "",
+        "seconds": round(run.seconds, 1),
+        "outcomes": {name: "skipped" if name in run.skipped else str(run.outcomes[name]) for name in run.outcomes},
+        "skipped": dict(run.skipped),
+        "launches": use.launches if use is not None else None,
+        "copies": use.copies if use is not None else None,
+        "kernels": sorted(use.functions) if use is not None else None,
     }
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
-import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from codegen.errors import InputOutputError
+from codegen.verify.process import run_watched
+from codegen.verify.testrun import Outcome, TestBinary, TestRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Container, Iterator, Mapping
 
-    from codegen.verify.cargo import CargoRun
+    from codegen.verify.process import Ended
 
 CRATE = "candle-pyo3"
 MANIFEST = "candle-pyo3/Cargo.toml"
@@ -29,11 +30,14 @@ NO_PYTEST = "pytest is not installed for the Python that runs candle-rocm"
 NO_PACKAGE = "candle-pyo3 has no Python package in this tree"
 NOT_AVAILABLE = "ROCm is not available"
 """Why a test that needs ROCm says that it was skipped."""
-TWO_GPUS = {"CANDLE_ROCM_EMULATOR_DEVICES": "gfx1100,gfx1100"}
-"""For the emulated device: Python can name the second one."""
+CLAIMS_ROCM = "has no test that misses ROCm, in a build without it"
 OVERFLOW = re.compile(r"PanicException: attempt to \w+ with overflow")
 OVERFLOWS = "arithmetic that overflows, which a debug build refuses"
 REPORT = "report.xml"
+PROGRAM = TestBinary(CRATE, "pytest", "test", Path(sys.executable), Path())
+"""pytest, as one of the programs with tests."""
+NODE = re.compile(r"^tests/\S+\.py::\S")
+NODE_ENDED = re.compile(r"^(?P<node>tests/.+?) (?:PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b")
 _ABI = re.compile(rb"abi3-py3(\d+)")
 _LIBRARIES = {"darwin": "libcandle.dylib", "win32": "candle.dll"}
 
@@ -73,78 +77,146 @@ def library_name() -> str:
 
 def run_python_tests(
     root: Path,
-    built: CargoRun,
     *,
     target_dir: Path,
     folder: Path,
     environment: Mapping[str, str],
+    limit: float,
+    log: Callable[[str], None],
+    choose: Callable[[str], bool],
     rocm: bool,
-    timeout: float | None,
-) -> CargoRun:
-    """Test what cargo built, and return its run with the tests' results as libtest would give them.
+) -> TestRun:
+    """Test the extension module that cargo built below `target_dir`, and return what each test did.
 
-    `folder` gets the package and the tests, and is emptied before. With `rocm`, a test that is skipped because ROCm is
-    not available fails; without it, one has to be skipped. A test that ends with arithmetic that overflows is one of
-    Candle's that only a release build passes: it counts as skipped.
+    `folder` gets the package and the tests, and is emptied before; `environment` are all of pytest's variables. A test
+    may take `limit` seconds. A test that ends with arithmetic that overflows counts as skipped: only a release build
+    passes some of Candle's, which specs/unrun_tests.yaml lists. Without `rocm`, some test has to say that ROCm is not
+    available.
 
     Raises InputOutputError when the package cannot be laid out.
     """
-    started = time.monotonic()
     try:
         _lay_out(root, target_dir / "debug" / library_name(), folder)
     except OSError as error:
         raise InputOutputError(
             f"cannot lay out the Python package in {folder}: {error}", remedy="choose a writable folder with --work"
         ) from error
-    try:
-        done = _pytest(folder, environment, timeout)
-    except subprocess.TimeoutExpired:
-        return replace(built, timed_out=True, seconds=built.seconds + time.monotonic() - started)
-    with built.log.open("a", encoding="utf-8") as log:
-        log.write(f"$ python {' '.join(done.args[1:])}\n{done.stdout}{done.stderr}\n")
+    pytest = _Pytest(folder, environment, limit, log)
+    ended = pytest.run("--collect-only", "-q")
+    listed = {_name(line): line for line in pytest.lines if NODE.match(line)}
+    if ended.returncode or ended.stopped or not listed:
+        why = pytest.lines[-1] if pytest.lines else "it says nothing"
+        return TestRun(PROGRAM, (), doubts=(f"{PROGRAM} does not list its tests: {why}",))
+    selected = tuple(filter(choose, listed))
+    ended = pytest.run("-v", f"--junitxml={REPORT}", *(listed[name] for name in selected))
     report = folder / REPORT
     cases = tuple(_cases(report)) if report.exists() else ()
-    run = judged(built, cases, code=done.returncode, rocm=rocm)
-    complaint = "" if cases else f"pytest ended with {done.returncode}: {done.stderr.strip()[-500:]}"
-    return replace(run, complaint=complaint, seconds=built.seconds + time.monotonic() - started)
+    run = _run_of(selected, cases, ended)
+    doubts = (
+        *_doubts(run, ended, pytest.ended),
+        *_lost(folder, run, everything=len(selected) == len(listed)),
+        *(() if rocm or NOT_AVAILABLE in run.skipped.values() else (CLAIMS_ROCM,)),
+    )
+    return replace(run, doubts=tuple(f"{PROGRAM} {doubt}" for doubt in doubts))
 
 
-def _pytest(folder: Path, environment: Mapping[str, str], timeout: float | None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={REPORT}", "tests"]
-    variables = {**os.environ, **environment, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    variables.pop("PYTEST_ADDOPTS", None)
-    return subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=timeout
+class _Pytest:
+    """Runs pytest, and knows which tests have ended."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], limit: float, log: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._environment = {**environment, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        self._limit = limit
+        self._log = log
+        self._last_end = 0.0
+        self.lines: list[str] = []
+        self.ended: set[str] = set()
+
+    def run(self, *arguments: str) -> Ended:
+        """Run it on the tests in the folder."""
+        self.lines = []
+        self._last_end = time.monotonic()
+        named = any("::" in each for each in arguments)
+        words = ("-m", "pytest", "-p", "no:cacheprovider", *arguments, *(() if named else ("tests",)))
+        self._log(f"$ python {' '.join(words)}")
+        return run_watched(
+            (sys.executable, *words),
+            cwd=self._folder,
+            environment=self._environment,
+            on_stdout=self._take,
+            on_stderr=self._log,
+            watch=self._overdue,
+        )
+
+    def _take(self, line: str) -> None:
+        self._log(line)
+        if line.strip():
+            self.lines.append(line.strip())
+        if (found := NODE_ENDED.match(line)) is not None:
+            self.ended.add(_name(found["node"]))
+            self._last_end = time.monotonic()
+
+    def _overdue(self) -> str | None:
+        return f"no test ended for {self._limit:.0f} s" if time.monotonic() > self._last_end + self._limit else None
+
+
+def _run_of(selected: tuple[str, ...], cases: tuple[_Case, ...], ended: Ended) -> TestRun:
+    overflows = {case.name for case in cases if OVERFLOW.search(case.failure or "")}
+    outcomes, skipped = {}, dict.fromkeys(overflows, OVERFLOWS)
+    for case in cases:
+        failed = case.failure is not None and case.name not in overflows
+        outcomes[case.name] = Outcome.FAILED if failed else Outcome.PASSED
+        if case.skipped is not None:
+            skipped[case.name] = case.skipped
+    return TestRun(
+        PROGRAM,
+        selected,
+        returncode=ended.returncode,
+        outcomes=outcomes,
+        outputs={case.name: case.failure for case in cases if case.failure is not None},
+        skipped=skipped,
+        seconds=ended.seconds,
     )
 
 
-def judged(built: CargoRun, cases: tuple[_Case, ...], *, code: int, rocm: bool) -> CargoRun:
-    """cargo's run with the results of the tests; `code` is what pytest ended with."""
-    overflows = [case.name for case in cases if _overflows(case)]
-    failures = {case.name: case.failure for case in cases if case.failure is not None and case.name not in overflows}
-    without = [case.name for case in cases if NOT_AVAILABLE in (case.skipped or "")]
-    if rocm:
-        failures |= dict.fromkeys(without, f"skipped: {NOT_AVAILABLE}")
-    elif not without:
-        failures["rocm_is_available"] = "true in a build without the feature"
-    if cases and (code not in (0, 1) or (code and not failures and not overflows)):
-        failures["pytest"] = f"ended with {code} after its tests"
-    ignored = [case.name for case in cases if case.skipped is not None and case.name not in failures]
-    passed = len(cases) - len(ignored) - len(failures.keys() & {case.name for case in cases})
-    counts = f"{passed} passed; {len(failures)} failed; {len(ignored)} ignored"
-    return replace(
-        built,
-        returncode=1 if failures or not cases else 0,
-        test_results=(f"test result: {'FAILED' if failures else 'ok'}. {counts}",) if cases else (),
-        failed_tests=tuple(failures),
-        failures=failures,
-        skipped_tests=tuple(f"{name}: {OVERFLOWS}" for name in overflows),
-    )
+def _doubts(run: TestRun, ended: Ended, seen: Container[str]) -> Iterator[str]:
+    """What keeps pytest's run from being a proof: its tests run one after another, in the order of the list."""
+    failures = run.named(Outcome.FAILED) or OVERFLOWS in run.skipped.values()
+    if ended.stopped is not None:
+        yield f"was ended: {ended.stopped}"
+    elif ended.returncode != (1 if failures else 0):
+        yield f"ended with {ended.how}"
+    silent = [name for name in run.selected if name not in run.outcomes]
+    if silent:
+        began = next((name for name in run.selected if name not in seen), silent[0])
+        yield f"does not say what came of {len(silent)} of {len(run.selected)} tests; {began} did not end"
 
 
-def _overflows(case: _Case) -> bool:
-    """Whether a test that is not about ROCm failed because only a release build lets its arithmetic overflow."""
-    return case.failure is not None and "rocm" not in case.name and OVERFLOW.search(case.failure) is not None
+def _lost(folder: Path, run: TestRun, *, everything: bool) -> Iterator[str]:
+    """Test functions of the files that pytest does not list; a file that it skips as a whole is among them."""
+    if not everything:
+        return
+    ran = {name.partition("[")[0] for name in run.selected}
+    lost = [name for name in _functions(folder) if name not in ran]
+    if lost:
+        yield f"did not run {', '.join(lost[:5])}{f' and {len(lost) - 5} more' if len(lost) > 5 else ''}"
+
+
+def _functions(folder: Path) -> Iterator[str]:
+    """The test functions that stand in the files, in pytest's form, by reading them."""
+    for file in sorted((folder / "tests").rglob("test_*.py")):
+        module = ".".join(file.relative_to(folder).with_suffix("").parts)
+        for node in ast.parse(file.read_bytes()).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+                yield f"{module}::{node.name}"
+
+
+def _name(node: str) -> str:
+    """A node id as the report has it: `tests/a/test_b.py::test_c[d]` is `tests.a.test_b::test_c[d]`."""
+    plain, bracket, parameters = node.partition("[")
+    path, *scopes, name = plain.split("::")
+    module = path.removesuffix(".py").replace("/", ".")
+    return f"{'.'.join((module, *scopes))}::{name}{bracket}{parameters}"
 
 
 def _lay_out(root: Path, library: Path, folder: Path) -> None:

@@ -1,63 +1,47 @@
-"""Carries out verification steps on a subject, one after another, and judges each."""
+"""Carries out verification steps on a subject, one after another."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from codegen.errors import Problem, VerificationFailed
 from codegen.verify import python
 from codegen.verify.cargo import CargoRun, cargo_environment, run_cargo
 from codegen.verify.cuda_oracle import ENVIRONMENT as CUDA_ENVIRONMENT
 from codegen.verify.cuda_oracle import stub_overlay
-from codegen.verify.gated import LeftOut, fitted, left_out
-from codegen.verify.provenance import TracedDiagnostic, trace, trace_all
+from codegen.verify.device_use import RECORD, read_use
+from codegen.verify.evidence import Demands
+from codegen.verify.gated import fitted, left_out
+from codegen.verify.judge import Attempt, StepResult, judged, needs_baseline
+from codegen.verify.libtest import run_tests
 from codegen.verify.scratch import ScratchTree, member_manifests
 from codegen.verify.steps import Judge, Step
-from codegen.verify.waiting import WaitingTest, judge_waiting, summary
+from codegen.verify.surroundings import inherited
+from codegen.verify.unrun import UnrunTests, load_unrun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+    from typing import TextIO
 
-    from codegen.verify.diagnostics import Diagnostic
+    from codegen.verify.device_use import DeviceUse
     from codegen.verify.subject import Subject
-    from codegen.verify.target import Device
+    from codegen.verify.target import Device, DevicePass
+    from codegen.verify.testrun import TestBinary, TestRun
+    from codegen.verify.waiting import WaitingTest
 
 STEP_TIMEOUT = 3600.0
-COMPLAINT_LINES = 12
-FINDINGS_SHOWN = 20
-DEVICE_ABSENT = "no ROCm device"
-"""What generated tests say that they were skipped for where no device answers."""
+TEST_TIMEOUT = 900.0
+"""Seconds for one test. The longest of ours takes three minutes on the emulated device, alone on a slow machine."""
 
+PYTEST = python.PROGRAM
 
-class Verdict(StrEnum):
-    """What came of a step."""
-
-    PASSED = "passed"
-    FAILED = "FAILED"
-    SKIPPED = "SKIPPED"
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """A step and what came of it."""
-
-    step: Step
-    verdict: Verdict
-    detail: str
-    """Warnings, tests, or why it failed or was skipped (`SKIPPED: no AMD GPU ...`)."""
-    seconds: float = 0.0
-    ran_on: str | None = None
-    """The device's label, `ROCm (gfx1100)` for an AMD GPU; None for a step that needs no device."""
-    findings: tuple[TracedDiagnostic, ...] = ()
-    """The errors, new warnings or lints that made it fail, each traced to its rule."""
-    log: Path | None = None
-    waiting: tuple[WaitingTest, ...] = ()
-    """Tests that failed because a phase is missing, as the specs say they have to."""
-    left_out: tuple[LeftOut, ...] = ()
-    """Examples that the step did not build, because of features that they require."""
+Command = tuple[bool, tuple[str, ...]]
+"""Whether candle-kernels is stubbed, and cargo's arguments."""
+Expected = Callable[[Step], Mapping[str, Collection[str]] | None]
+"""The names of the tests that a step has to run, by test target; None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +56,20 @@ class Bench:
     """For the steps that need the device."""
     waiting: tuple[WaitingTest, ...] = ()
     """Tests that cannot pass, because a phase is missing."""
+    expected: Expected = lambda _step: None
+    unrun: UnrunTests = field(default_factory=load_unrun)
     cargo: Callable[..., CargoRun] = run_cargo
-    pytest: Callable[..., CargoRun] = python.run_python_tests
+    libtest: Callable[..., TestRun] = run_tests
+    pytest: Callable[..., TestRun] = python.run_python_tests
     timeout: float | None = STEP_TIMEOUT
+    test_timeout: float = TEST_TIMEOUT
     on_message: Callable[[str], None] = lambda _line: None
 
-    def build(self, subject: Subject, step: Step, *, baseline: bool = False) -> CargoRun:
-        """Run the step's cargo command on the patched tree, or its counterpart on the unpatched one."""
+    def build(self, subject: Subject, step: Step, *, baseline: bool = False, record: Path | None = None) -> CargoRun:
+        """Run the step's cargo command on the patched tree, or its counterpart on the unpatched one.
+
+        A step of tests is built only. `record` is where the device of a program that cargo runs writes.
+        """
         overlay: Mapping[str, bytes | None] = subject.pristine if baseline else subject.patched
         if step.cuda_stub:
             overlay = {**overlay, **stub_overlay(subject.root)}
@@ -88,54 +79,104 @@ class Bench:
                 python.MANIFEST: python.manifest_for(_content(subject.root, overlay, python.MANIFEST)),
             }
         self.scratch.sync(subject.root, overlay)
-        variables = self.device_variables if step.device else {}
-        built = self.cargo(
+        return self.cargo(
             self.scratch.root,
-            step.arguments(baseline=baseline),
+            step.building() if step.judge is Judge.TESTS else step.arguments(baseline=baseline),
             log=self.logs / f"{step.id}{'-unpatched' if baseline else ''}.log",
-            environment=cargo_environment(
-                self.scratch.target_dir,
-                PYO3_NO_PYTHON="1",
-                **(CUDA_ENVIRONMENT if step.cuda_stub else {}),
-                **variables,
-            ),
+            environment=self._environment(step, record=record),
             on_message=self.on_message,
             timeout=self.timeout,
         )
-        return self._python_tests(step, built, variables) if step.python and built.ok else built
 
-    def _python_tests(self, step: Step, built: CargoRun, variables: Mapping[str, str]) -> CargoRun:
+    def attempt(self, subject: Subject, step: Step) -> Attempt:
+        """Build, and run what has to run."""
+        record = self._record(step) if step.judge is Judge.RUNS else None
+        built = self.build(subject, step, record=record)
+        tests = tuple(self._tests(step, built)) if step.judge is Judge.TESTS and built.ok else ()
+        return Attempt(step, built, tests=tests, use=self._use(record), timeout=self.timeout)
+
+    def demands(self, step: Step) -> Demands:
+        """What the step's tests are held to."""
+        waiting = tuple(test for test in self.waiting if test.crate in step.crates) if step.phased else ()
+        where = self.device.kind if step.device else "none"
+        return Demands(self.unrun, waiting, self.expected(step), where)
+
+    def _tests(self, step: Step, built: CargoRun) -> Iterator[TestRun]:
+        """What each test program does, on each device that it has to run on."""
+        passes = self.device.passes if step.device else (None,)
+        with built.log.open("a", encoding="utf-8", buffering=1) as log:
+            for where in passes:
+                for program in (PYTEST,) if step.python else built.binaries:
+                    record = self._record(step, where, program)
+                    run = self._run(step, program, where, self._environment(step, where, record), log)
+                    if run.selected or run.doubts or where in (None, passes[0]):
+                        yield replace(run, where=where, device=self._use(record))
+
+    def _run(
+        self,
+        step: Step,
+        program: TestBinary,
+        where: DevicePass | None,
+        environment: Mapping[str, str],
+        log: TextIO,
+    ) -> TestRun:
+        def choose(test: str) -> bool:
+            return (where is None or where.share.takes(program, test)) and step.takes(test)
+
+        def write(line: str) -> None:
+            log.write(f"{line}\n")
+
+        if not step.python:
+            return self.libtest(
+                program,
+                environment=environment,
+                limit=self.test_timeout,
+                log=write,
+                choose=choose,
+                on_message=self.on_message,
+            )
         self.on_message("running pytest")
         return self.pytest(
             self.scratch.root,
-            built,
             target_dir=self.scratch.target_dir,
             folder=self.scratch.target_dir / "python" / step.id,
-            environment={**variables, **(python.TWO_GPUS if self.device.emulated else {})},
+            environment=environment,
+            limit=self.test_timeout,
+            log=write,
+            choose=choose,
             rocm=step.device,
-            timeout=self.timeout,
         )
 
+    def _environment(
+        self, step: Step, where: DevicePass | None = None, record: Path | None = None
+    ) -> Mapping[str, str]:
+        """All variables of a program of a step; cargo gets those of its device as well."""
+        return {
+            **inherited(emulated=self.device.emulated),
+            **cargo_environment(self.scratch.target_dir, PYO3_NO_PYTHON="1"),
+            **(CUDA_ENVIRONMENT if step.cuda_stub else {}),
+            **(self.device_variables if step.device else {}),
+            **(where.variables if where is not None else {}),
+            **({RECORD: str(record)} if record is not None else {}),
+        }
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A step whose command was run on the patched tree, or could not be."""
+    def _record(self, step: Step, where: DevicePass | None = None, program: TestBinary | None = None) -> Path | None:
+        """An empty folder for the device's record of a run; None where nobody keeps one."""
+        if not (step.device and self.device.keeps_record):
+            return None
+        titles = (where.title if where else "", program.target if program else "")
+        folder = self.logs.resolve() / "record" / "-".join((step.id, *filter(None, titles))).replace(" ", "-")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
 
-    step: Step
-    run: CargoRun | None
-    obstacle: str = ""
-    """Why it was not run."""
-    left_out: tuple[LeftOut, ...] = ()
-
-
-Command = tuple[bool, tuple[str, ...]]
-"""Whether candle-kernels is stubbed, and cargo's arguments."""
+    def _use(self, record: Path | None) -> DeviceUse | None:
+        return read_use(record) if record is not None else None
 
 
 def run_step(step: Step, subject: Subject, bench: Bench) -> StepResult:
     """Carry out one step, or say why it cannot be."""
-    attempt = _attempt(step, subject, bench)
-    return _result(attempt, subject, bench, _baselines([attempt], subject, bench))
+    return run_steps([step], subject, bench)[0]
 
 
 def run_steps(
@@ -156,26 +197,32 @@ def run_steps(
             on_start(step)
             attempts.append(_attempt(step, subject, bench))
         baselines = _baselines(attempts, subject, bench)
-    return tuple(_result(attempt, subject, bench, baselines) for attempt in attempts)
+    return tuple(
+        judged(each, subject, bench.device, bench.demands(each.step), baselines.get(_baseline(each.step)))
+        for each in attempts
+    )
 
 
-def refuse_failures(results: Iterable[StepResult], logs: Path) -> None:
-    """Raise VerificationFailed with every failed step and its findings, each traced to its rule; else nothing."""
-    problems = []
-    for result in results:
-        if result.verdict is Verdict.FAILED:
-            problems.append(Problem(f"{result.step.title}: {result.detail}"))
-            problems += [Problem(str(finding)) for finding in result.findings[:FINDINGS_SHOWN]]
-            more = len(result.findings) - FINDINGS_SHOWN
-            problems += [Problem(f"... and {more} more")] if more > 0 else []
-    if problems:
-        raise VerificationFailed(problems, remedy=f"the whole output is in {logs}; change the rule or template named")
-
-
-def _obstacle(step: Step, subject: Subject, bench: Bench, members: Container[str]) -> str | None:
-    absent = [crate for crate in step.crates if crate not in members]
+def _attempt(step: Step, subject: Subject, bench: Bench) -> Attempt:
+    manifests = member_manifests(subject.root, subject.patched)
+    absent = [crate for crate in step.crates if crate not in manifests]
     if absent:
-        return f"{', '.join(absent)} is not in this tree"
+        changed = tuple(crate for crate in absent if _is_changed(crate, subject))
+        lost = f": the plan changes {', '.join(changed)}" if changed else ""
+        return Attempt(step, None, f"{', '.join(absent)} is not in this tree{lost}", broken=bool(changed))
+    obstacle = _obstacle(step, subject, bench)
+    if obstacle is not None:
+        return Attempt(step, None, obstacle)
+    step = fitted(step, manifests)
+    return replace(bench.attempt(subject, step), left_out=left_out(step, manifests))
+
+
+def _is_changed(crate: str, subject: Subject) -> bool:
+    """Whether the plan has something to do in the folder of that name, as Candle's crates have it."""
+    return any(path.startswith(f"{crate}/") for path in subject.pristine)
+
+
+def _obstacle(step: Step, subject: Subject, bench: Bench) -> str | None:
     if (why := bench.device.obstacle(step)) is not None:
         return why
     if step.python and (why := python.obstacle(subject.root)) is not None:
@@ -190,136 +237,11 @@ def _content(root: Path, overlay: Mapping[str, bytes | None], path: str) -> byte
     return content or b""
 
 
-def _attempt(step: Step, subject: Subject, bench: Bench) -> Attempt:
-    manifests = member_manifests(subject.root, subject.patched)
-    obstacle = _obstacle(step, subject, bench, manifests)
-    if obstacle is not None:
-        return Attempt(step, None, obstacle)
-    step = fitted(step, manifests)
-    return Attempt(step, bench.build(subject, step), left_out=left_out(step, manifests))
-
-
 def _baselines(attempts: Iterable[Attempt], subject: Subject, bench: Bench) -> dict[Command, CargoRun]:
     """What the unpatched tree says to the commands whose answers must be compared with it."""
-    wanted = {_baseline(each.step): each.step for each in attempts if _needs_baseline(each, subject)}
+    wanted = {_baseline(each.step): each.step for each in attempts if needs_baseline(each, subject)}
     return {command: bench.build(subject, step, baseline=True) for command, step in wanted.items()}
 
 
 def _baseline(step: Step) -> Command:
     return step.cuda_stub, step.arguments(baseline=True)
-
-
-def _needs_baseline(attempt: Attempt, subject: Subject) -> bool:
-    run = attempt.run
-    if run is None or run.timed_out or attempt.step.judge not in (Judge.BUILDS, Judge.LINT):
-        return False
-    if not run.ok:
-        return not any(trace(error, subject.regions).in_generated_text for error in run.errors)
-    return bool(_compared(attempt.step, run))
-
-
-def _compared(step: Step, run: CargoRun) -> tuple[Diagnostic, ...]:
-    """The warnings that the unpatched tree must have too; clippy's own count in generated lines only."""
-    return tuple(one for one in run.warnings if step.judge is not Judge.LINT or not _is_lint(one))
-
-
-def _is_lint(warning: Diagnostic) -> bool:
-    return (warning.code or "").startswith("clippy::")
-
-
-def _result(attempt: Attempt, subject: Subject, bench: Bench, baselines: Mapping[Command, CargoRun]) -> StepResult:
-    step, run = attempt.step, attempt.run
-    if run is None:
-        return StepResult(step, Verdict.SKIPPED, f"{Verdict.SKIPPED}: {attempt.obstacle}")
-    result = _judge(step, subject, bench, run, baselines.get(_baseline(step)))
-    ran_on = bench.device.label if step.device else None
-    return replace(result, seconds=run.seconds, log=run.log, ran_on=ran_on, left_out=attempt.left_out)
-
-
-def _judge(step: Step, subject: Subject, bench: Bench, run: CargoRun, baseline: CargoRun | None) -> StepResult:
-    if run.timed_out:
-        return StepResult(step, Verdict.FAILED, f"ended after {bench.timeout:.0f} s")
-    if step.device and any(test.endswith(f": {DEVICE_ABSENT}") for test in run.skipped_tests):
-        return StepResult(step, Verdict.FAILED, f"the device does not answer: {run.tally}")
-    waiting = tuple(test for test in bench.waiting if test.crate in step.crates) if step.phased else ()
-    if waiting and not run.errors and run.test_results:
-        return _judge_with_waiting(step, waiting, run)
-    if not run.ok:
-        return _failure(step, subject, run, baseline)
-    if step.judge is Judge.BUILDS:
-        return _judge_warnings(step, subject, run, baseline)
-    if step.judge is Judge.LINT:
-        return _judge_lints(step, subject, run, baseline)
-    if step.judge is Judge.TESTS:
-        if run.tally.passed + run.tally.failed == 0:
-            return StepResult(step, Verdict.FAILED, "no test ran")
-        return StepResult(step, Verdict.PASSED, str(run.tally))
-    return StepResult(step, Verdict.PASSED, "exit code 0")
-
-
-def _judge_with_waiting(step: Step, waiting: tuple[WaitingTest, ...], run: CargoRun) -> StepResult:
-    """All that waits has to fail for want of its phase, and nothing else may."""
-    judged = judge_waiting(waiting, run.failures)
-    expected = {test.name for test in waiting}
-    complaints = [*(name for name in run.failed_tests if name not in expected), *judged.complaints]
-    tally = replace(run.tally, failed=run.tally.failed - len(judged.waiting))
-    detail = ", ".join(filter(None, [str(tally), summary(judged.waiting)]))
-    if tally.failed or complaints:
-        shown = ", ".join(complaints[:5]) + (", ..." if len(complaints) > 5 else "")
-        return StepResult(step, Verdict.FAILED, f"{detail}: {shown}", waiting=judged.waiting)
-    if tally.passed == 0:
-        return StepResult(step, Verdict.FAILED, "no test ran", waiting=judged.waiting)
-    return StepResult(step, Verdict.PASSED, detail, waiting=judged.waiting)
-
-
-def _failure(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | None) -> StepResult:
-    findings = trace_all(run.errors, subject.regions)
-    if run.errors:
-        detail = _counted(len(run.errors), "error")
-    elif run.failed_tests:
-        detail = f"{run.tally}: {', '.join(run.failed_tests[:5])}" + (", ..." if len(run.failed_tests) > 5 else "")
-    else:
-        detail = "\n".join(run.complaint.splitlines()[:COMPLAINT_LINES]) or f"cargo ended with {run.returncode}"
-    ours = any(finding.in_generated_text for finding in findings)
-    unpatched_fails = not ours and baseline is not None and not baseline.ok
-    return StepResult(
-        step,
-        Verdict.FAILED,
-        detail + ("; the unpatched tree fails as well" if unpatched_fails else ""),
-        findings=findings,
-    )
-
-
-def _judge_warnings(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | None) -> StepResult:
-    """A warning is new when the unpatched tree has none of the same code and message in the same file."""
-    compared = _compared(step, run)
-    if not compared:
-        return StepResult(step, Verdict.PASSED, "no warnings")
-    if baseline is None or not baseline.ok:
-        return StepResult(step, Verdict.FAILED, "the unpatched tree does not build, so its warnings are unknown")
-    known = {warning_key(one) for one in baseline.warnings}
-    new = [one for one in compared if warning_key(one) not in known]
-    if new:
-        detail = f"{_counted(len(new), 'warning')} that the unpatched tree does not have"
-        return StepResult(step, Verdict.FAILED, detail, findings=trace_all(new, subject.regions))
-    return StepResult(step, Verdict.PASSED, f"{_counted(len(compared), 'warning')}, all Candle's own")
-
-
-def _judge_lints(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | None) -> StepResult:
-    ours = tuple(traced for one in run.warnings if (traced := trace(one, subject.regions)).in_generated_text)
-    if ours:
-        return StepResult(step, Verdict.FAILED, f"{_counted(len(ours), 'lint')} in generated lines", findings=ours)
-    rustc = _judge_warnings(step, subject, run, baseline)
-    others = len(run.warnings)
-    if rustc.verdict is Verdict.FAILED or not others:
-        return replace(rustc, detail=rustc.detail if others else "clean")
-    return StepResult(step, Verdict.PASSED, f"generated lines clean; {_counted(others, 'lint')} in Candle's own")
-
-
-def warning_key(diagnostic: Diagnostic) -> tuple[str | None, str, str]:
-    """What makes two warnings the same although lines moved: code, message and file."""
-    return diagnostic.code, diagnostic.message, diagnostic.span.file if diagnostic.span else ""
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

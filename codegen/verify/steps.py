@@ -43,9 +43,9 @@ class Judge(StrEnum):
     LINT = "lint"
     """As `builds`, and no lint points into generated lines (Candle's own lints are not ours to judge)."""
     TESTS = "tests"
-    """cargo succeeds, at least one test ran, and none failed."""
+    """cargo builds test programs, and `codegen.verify.evidence` finds nothing amiss with what their tests did."""
     RUNS = "runs"
-    """The program ends with exit code 0."""
+    """The program ends with exit code 0, and the device was used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,15 @@ class Step:
         lints = LINTS if self.judge is Judge.LINT else ()
         filters = ("--", *self.filters) if self.filters else ()
         return (self.subcommand, *packages, *self.options, *selected, *lints, *filters)
+
+    def building(self) -> tuple[str, ...]:
+        """The command line that builds the tests of the step and runs none."""
+        own = replace(self, filters=()).arguments()
+        return (own[0], "--no-run", *own[1:]) if self.subcommand == "test" else own
+
+    def takes(self, test: str) -> bool:
+        """Whether the filters let a test run; libtest skips those whose names contain the word behind `--skip`."""
+        return not any(word in test for word in self.filters if word != "--skip")
 
 
 STEPS: tuple[Step, ...] = (

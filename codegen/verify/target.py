@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.errors import ToolchainMissing
@@ -10,16 +11,58 @@ from codegen.verify.nvidia import nvidia_gpu_present, nvidia_gpus
 from codegen.verify.steps import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from codegen.verify.machine import Machine
     from codegen.verify.steps import Step
+    from codegen.verify.testrun import TestBinary
+    from codegen.verify.unrun import Where
 
 EMULATOR = "emulator"
+EMULATED_DEVICES = "CANDLE_ROCM_EMULATOR_DEVICES"
 COMPILERS = ("g++", "c++")
 """The emulated device compiles kernels with one of them, or with what `$CXX` names."""
 NO_DEVICE = "no AMD GPU, and no C++ compiler for the emulated HIP device"
 ON_NVIDIA = "HIP on NVIDIA"
+WITHOUT_A_DEVICE = "without_a_device"
+"""In the names of tests that are about a machine without a GPU."""
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
 KFD = "/dev/kfd"
+
+
+class Share(StrEnum):
+    """Which tests a pass is about."""
+
+    ALL = "all"
+    DEVICE = "those about the device"
+    WITHOUT_A_DEVICE = "those about a machine without one"
+
+    def takes(self, binary: TestBinary, test: str) -> bool:
+        """Whether a test of a binary belongs to it."""
+        if self is Share.ALL:
+            return True
+        about_none = WITHOUT_A_DEVICE in test
+        return about_none if self is Share.WITHOUT_A_DEVICE else "rocm" in f"{binary.target}::{test}" and not about_none
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePass:
+    """One of the times that a step's tests run: which device is the first one, and so the one that most tests use."""
+
+    title: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    share: Share = Share.ALL
+    devices: tuple[str, ...] | None = None
+    """The architectures that the programs must have seen; None where they are not known before."""
+
+
+PLAIN_PASS = DevicePass("")
+EMULATED_PASSES = (
+    DevicePass("waves of 32", {EMULATED_DEVICES: "gfx1100,gfx90a"}, devices=("gfx1100", "gfx90a")),
+    DevicePass("waves of 64", {EMULATED_DEVICES: "gfx90a,gfx1100"}, Share.DEVICE, ("gfx90a", "gfx1100")),
+    DevicePass("no device", {EMULATED_DEVICES: "gfx1100", "HIP_VISIBLE_DEVICES": "-1"}, Share.WITHOUT_A_DEVICE),
+)
+"""Two cards, of either wave size, so that nothing about several devices or about waves of 64 lanes goes untested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +83,23 @@ class Device:
     def on_nvidia(self) -> bool:
         """Whether it is an NVIDIA GPU, for which HIP's libraries have to be built first."""
         return self.label is not None and self.label.startswith(ON_NVIDIA)
+
+    @property
+    def kind(self) -> Where:
+        """What it is, in one word."""
+        if self.label is None:
+            return "none"
+        return "emulator" if self.emulated else "nvidia" if self.on_nvidia else "amd"
+
+    @property
+    def keeps_record(self) -> bool:
+        """Whether its library writes down what programs did there; AMD's own does not."""
+        return self.emulated or self.on_nvidia
+
+    @property
+    def passes(self) -> tuple[DevicePass, ...]:
+        """How often the tests of a step run on it, and how they differ."""
+        return EMULATED_PASSES if self.emulated else (PLAIN_PASS,)
 
     def obstacle(self, step: Step) -> str | None:
         """Why a step that needs a device cannot run on this one; None where it can, and for any other step."""

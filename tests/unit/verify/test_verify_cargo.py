@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -15,6 +16,7 @@ from fake_cargo import message, relayed, span
 
 from codegen.errors import ExitCode, InputOutputError, ToolchainMissing
 from codegen.verify.cargo import cargo_environment, progress_line, require_programs, run_cargo
+from codegen.verify.testrun import TestBinary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +51,7 @@ def run(tmp_path: Path, *arguments: str, timeout: float | None = None) -> tuple[
 def test_diagnostics_are_collected_once_and_logged_readably(tmp_path: Path, fake: Callable[[str], None]) -> None:
     error = relayed(message("bad", span("src/lib.rs", 3), code="E0001"))
     warning = relayed(message("unused", span("src/lib.rs", 4), code="unused_imports", level="warning"))
-    noise = ['{"reason":"compiler-artifact"}', '{"reason":"build-finished","success":false}']
+    noise = [artifact("path+file:///x#one@1.2.3", "one", "lib", None), '{"reason":"build-finished","success":false}']
     status = ["    Checking one v1.2.3 (/somewhere/one)", "error: could not compile `one`"]
     fake(fake_cargo.printing([error, error, warning, *noise], status, 101))
     done, lines = run(tmp_path)
@@ -73,56 +75,36 @@ def test_json_is_asked_for_before_the_other_arguments(tmp_path: Path, fake: Call
     assert printed == f"clippy --message-format=json -- -W x 1 {tmp_path.resolve()}"
 
 
-def test_tests_that_could_not_run_do_not_count_as_passed(tmp_path: Path, fake: Callable[[str], None]) -> None:
-    ok = "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
-    fake(fake_cargo.printing([ok], ["SKIPPED: a_device: no ROCm device", "SKIPPED no test"]))
+def artifact(package: str, target: str, kind: str, executable: str | None, *, test: bool = True) -> str:
+    return json.dumps(
+        {
+            "reason": "compiler-artifact",
+            "package_id": package,
+            "manifest_path": "/tree/core/Cargo.toml",
+            "target": {"kind": [kind], "name": target},
+            "profile": {"test": test},
+            "executable": executable,
+        }
+    )
 
-    done, _ = run(tmp_path)
 
-    assert done.skipped_tests == ("a_device: no ROCm device",)
-    assert (done.tally.passed, done.tally.skipped) == (3, done.skipped_tests)
-
-
-def test_test_results_are_kept_verbatim(tmp_path: Path, fake: Callable[[str], None]) -> None:
-    ok = "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
-    bad = "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
+def test_what_was_built_is_known_with_its_test_binaries(tmp_path: Path, fake: Callable[[str], None]) -> None:
     fake(
         fake_cargo.printing(
-            ["test a::b ... ok", ok, "test c::d ... FAILED", "test e - should panic ... FAILED", bad], [], 101
+            [
+                artifact("registry+https://x/y#serde@1.0.2", "serde", "lib", None, test=False),
+                artifact("path+file:///tree/core#1.2.3", "core", "lib", None, test=False),
+                artifact("path+file:///tree/core#candle-core@1.2.3", "rocm_basic", "test", "/t/rocm_basic-1"),
+                artifact("path+file:///tree/core#candle-core@1.2.3", "example", "example", "/t/example", test=False),
+            ],
+            [],
         )
     )
-    done, lines = run(tmp_path, "test")
-    assert done.test_results == (ok, bad)
-    assert done.failed_tests == ("c::d", "e")
-    assert (done.tally.passed, done.tally.failed) == (5, 1)
-    assert lines == [ok, bad]
-
-
-def test_what_failed_tests_print_is_kept_by_their_names(tmp_path: Path, fake: Callable[[str], None]) -> None:
-    lines = [
-        "test a::rocm ... FAILED",
-        "test b ... FAILED",
-        "",
-        "failures:",
-        "",
-        "---- a::rocm stdout ----",
-        "Error: NotGenerated",
-        "second line",
-        "",
-        "---- b stdout ----",
-        "test c ... FAILED",
-        "",
-        "failures:",
-        "    a::rocm",
-        "    b",
-        "",
-        "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
-    ]
-    fake(fake_cargo.printing(lines, [], 101))
-    done, _ = run(tmp_path, "test")
-    assert done.failures == {"a::rocm": "Error: NotGenerated\nsecond line", "b": "test c ... FAILED"}
-    assert done.failed_tests == ("a::rocm", "b"), "what a test prints is not libtest's word"
-    assert (done.tally.passed, done.tally.failed) == (1, 2)
+    done, _ = run(tmp_path, "test", "--no-run")
+    assert done.built == ("serde", "core", "candle-core")
+    assert done.binaries == (
+        TestBinary("candle-core", "rocm_basic", "test", Path("/t/rocm_basic-1"), Path("/tree/core")),
+    )
 
 
 def test_output_that_only_looks_like_json_is_output(tmp_path: Path, fake: Callable[[str], None]) -> None:
@@ -153,7 +135,7 @@ def test_ctrl_c_ends_cargo_and_its_children(tmp_path: Path, fake: Callable[[str]
         "import subprocess, time\n"
         f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
-        "print('test result: ok. 1 passed; 0 failed; 0 ignored', flush=True)\n"
+        "print('    Checking one v1.2.3 (/somewhere/one)', file=sys.stderr, flush=True)\n"
         "time.sleep(60)"
     )
 
@@ -216,6 +198,31 @@ def test_a_log_that_cannot_be_written_is_exit_6(tmp_path: Path, fake: Callable[[
     with pytest.raises(InputOutputError, match="cannot write the log") as caught:
         run_cargo(tmp_path, ["check"], log=tmp_path / "file/log", environment={})
     assert caught.value.exit_code is ExitCode.IO
+
+
+def test_what_a_child_outside_the_process_group_prints_last_is_not_waited_for(
+    tmp_path: Path, fake: Callable[[str], None]
+) -> None:
+    """It holds cargo's streams, and is ended with cargo."""
+    fake(
+        "import subprocess\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))"
+    )
+    done, _ = run(tmp_path)
+    assert done.ok
+    assert done.seconds < 30
+    assert not _alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
+
+
+def test_variables_that_hide_lints_do_not_reach_cargo(
+    tmp_path: Path, fake: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "RUST_TEST_THREADS"):
+        monkeypatch.setenv(name, "x")
+    fake("print(sorted(name for name in os.environ if 'RUST' in name or 'PROFILE' in name))")
+    done, _ = run(tmp_path)
+    assert done.log.read_text(encoding="utf-8").splitlines()[1] == "[]"
 
 
 def test_the_environment_is_the_documented_one(tmp_path: Path) -> None:

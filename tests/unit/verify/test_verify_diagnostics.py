@@ -1,11 +1,11 @@
-"""Reading rustc's JSON: spans, macro expansions, notes, test closing lines."""
+"""Reading rustc's JSON: spans, macro expansions, notes."""
 
 from __future__ import annotations
 
 import pytest
 from fake_cargo import message, span
 
-from codegen.verify.diagnostics import Span, TestTally, read_diagnostic
+from codegen.verify.diagnostics import Span, read_diagnostic
 
 ROOT = "/home/me/candle"
 
@@ -78,22 +78,3 @@ def test_a_message_without_a_place_is_kept() -> None:
     found = read_diagnostic(message("linking with `cc` failed"), root=ROOT)
     assert found is not None
     assert found.span is None
-
-
-def test_the_tally_sums_all_test_binaries() -> None:
-    lines = [
-        "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s",
-        "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
-    ]
-    tally = TestTally.of(lines)
-    assert tally == TestTally(15, 2, 1)
-    assert "SKIPPED" not in str(tally)
-    assert str(tally) == "15 passed, 2 failed, 1 ignored"
-
-
-def test_skipped_tests_do_not_count_as_passed() -> None:
-    lines = ["test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"]
-    tally = TestTally.of(lines, ["a: no ROCm device", "b: no ROCm device", "c: a device is there"])
-
-    assert (tally.passed, len(tally.skipped)) == (2, 3)
-    assert str(tally) == "2 passed, 0 failed, 0 ignored, 3 SKIPPED (a device is there; no ROCm device)"
