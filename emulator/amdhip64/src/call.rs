@@ -7,6 +7,8 @@ use api::amdhip64::{hipError_t, hipSuccess};
 use candle_rocm_emulator_runtime::calls;
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 
+use crate::recorded;
+
 thread_local! {
     static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
 }
@@ -18,9 +20,12 @@ pub fn last_error(forget: bool) -> hipError_t {
 
 /// Runs the body of an exported function: traced, made to fail if a test wants it, and with no panic leaving it.
 pub fn call(function: &str, arguments: impl FnOnce() -> String, body: impl FnOnce() -> HipResult) -> hipError_t {
-    let guarded = AssertUnwindSafe(|| match calls::begin(function, arguments) {
-        Some(0) | None => body(),
-        Some(code) => Err(HipError(code as u32)),
+    let guarded = AssertUnwindSafe(|| {
+        recorded::start();
+        match calls::begin(function, arguments) {
+            Some(0) | None => body(),
+            Some(code) => Err(HipError(code as u32)),
+        }
     });
     // The panic's own message is on standard error by now.
     let result = catch_unwind(guarded).unwrap_or(Err(HipError::UNKNOWN));

@@ -10,6 +10,7 @@ use api::amdhip64::{
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine;
 use candle_rocm_emulator_runtime::queue::{Signal, Work};
+use record::Done;
 
 use crate::call::{api, store};
 use crate::stream;
@@ -105,7 +106,9 @@ api! {
     /// Waits for the last record of an event.
     fn hipEventSynchronize(handle: hipEvent_t) {
         // SAFETY: the caller's handle.
-        wait(unsafe { event(handle) }?)
+        wait(unsafe { event(handle) }?)?;
+        record::count(Done::Synchronisation);
+        Ok(())
     }
 
     /// Whether the last record of an event has been reached. Asking lets some work be done.

@@ -69,7 +69,12 @@ fn enqueue(function: Function, arguments: Arguments, shape: Shape, stream: hipSt
     let Shape { grid, block, dynamic_lds } = shape;
     let launch = Launch { function, grid, only_blocks, block, dynamic_lds, arguments, device, reachable };
     launch.validate()?;
-    machine::enqueue(stream, Work::Run(Box::new(move || launch.run(random))))
+    let run = move || {
+        launch.run(random)?;
+        record::launch(&launch.function.kernel().name);
+        Ok(())
+    };
+    machine::enqueue(stream, Work::Run(Box::new(run)))
 }
 
 /// For programs whose kernels are part of themselves (emulator/include/hip/emulator/launch.h).

@@ -22,6 +22,7 @@ mod peer;
 mod pointer;
 mod pool;
 mod properties;
+mod recorded;
 mod rows;
 mod sibling;
 mod stream;

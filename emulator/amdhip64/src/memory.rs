@@ -11,6 +11,7 @@ use candle_rocm_emulator_runtime::machine::{self, current_device};
 use candle_rocm_emulator_runtime::memory::{Arena, POISON, Place};
 use candle_rocm_emulator_runtime::queue::{StreamId, Work};
 use candle_rocm_emulator_runtime::transfer::{self, Origin};
+use record::Done;
 
 use crate::call::{api, store};
 use crate::stream;
@@ -60,6 +61,14 @@ impl Copy {
     /// # Errors
     /// As [`machine::enqueue`].
     pub fn enqueue(self, stream: StreamId) -> HipResult {
+        self.enqueue_part(stream, true)
+    }
+
+    /// As [`Copy::enqueue`], for a copy that is part of a larger one, of which it may be the last.
+    ///
+    /// # Errors
+    /// As [`machine::enqueue`].
+    pub fn enqueue_part(self, stream: StreamId, last: bool) -> HipResult {
         let Self { function, to, from, size } = self;
         let origin = if is_pageable(from) && size > 0 {
             // SAFETY: the caller's memory.
@@ -71,7 +80,14 @@ impl Copy {
             // SAFETY: the caller's memory, given up until the copy is done.
             unsafe { std::ptr::write_bytes(to as *mut u8, POISON, size) };
         }
-        machine::enqueue(stream, Work::Run(Box::new(move || transfer::copy(function, to, &origin, size))))
+        let run = move || {
+            transfer::copy(function, to, &origin, size)?;
+            if last && size > 0 {
+                record::count(Done::Copy);
+            }
+            Ok(())
+        };
+        machine::enqueue(stream, Work::Run(Box::new(run)))
     }
 }
 
@@ -94,7 +110,14 @@ pub fn fill(function: &'static str, to: usize, pattern: &[u8], count: usize, str
 pub fn allocate(place: Place, size: usize) -> HipResult<usize> {
     let mut machine = machine::lock();
     machine.healthy(current_device())?;
-    if size == 0 { Ok(0) } else { machine.memory.allocate(place, size) }
+    if size == 0 {
+        return Ok(0);
+    }
+    let start = machine.memory.allocate(place, size)?;
+    if place != Place::Host {
+        record::count(Done::Allocation);
+    }
+    Ok(start)
 }
 
 api! {

@@ -139,6 +139,8 @@ api! {
         let handle = (&raw const *found).cast_mut().cast();
         loaded.functions.lock().expect("no panic while held").push(found);
         // SAFETY: the caller's pointer.
-        unsafe { store(function, handle) }
+        unsafe { store(function, handle) }?;
+        record::function(name);
+        Ok(())
     }
 }

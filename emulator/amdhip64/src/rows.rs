@@ -53,7 +53,7 @@ impl Rows {
             size: self.width,
         });
         copies.clone().try_for_each(|copy| copy.validate(kind))?;
-        copies.into_iter().try_for_each(|copy| copy.enqueue(stream))
+        copies.zip(1..).try_for_each(|(copy, row)| copy.enqueue_part(stream, row == self.height))
     }
 }
 

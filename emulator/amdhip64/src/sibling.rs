@@ -12,7 +12,7 @@ use candle_rocm_emulator_runtime::transfer::{self, Extent};
 use candle_rocm_emulator_runtime::{calls, machine};
 
 use crate::emulator::text;
-use crate::stream;
+use crate::{recorded, stream};
 
 thread_local! {
     /// The device whose work the thread does.
@@ -27,6 +27,7 @@ thread_local! {
 /// Both are zero-terminated strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn candle_rocm_emulator_call(function: *const c_char, arguments: *const c_char) -> c_int {
+    recorded::start();
     // SAFETY: by contract.
     unsafe { calls::begin(&text(function), || text(arguments)) }.unwrap_or(0)
 }

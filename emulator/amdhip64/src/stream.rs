@@ -8,6 +8,7 @@ use api::amdhip64::{hipStream_t, hipStreamLegacy, hipStreamNonBlocking, hipStrea
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine::{self, current_device};
 use candle_rocm_emulator_runtime::queue::StreamId;
+use record::Done;
 
 use crate::call::{api, store};
 
@@ -92,7 +93,9 @@ api! {
 
     /// Waits for a stream.
     fn hipStreamSynchronize(stream: hipStream_t) {
-        machine::synchronize_stream(resolve(stream)?)
+        machine::synchronize_stream(resolve(stream)?)?;
+        record::count(Done::Synchronisation);
+        Ok(())
     }
 
     /// Whether a stream is done. Asking lets some work be done, so that asking again and again ends.
@@ -107,6 +110,8 @@ api! {
 
     /// Waits for all streams of the current device.
     fn hipDeviceSynchronize() {
-        machine::synchronize_device(current_device())
+        machine::synchronize_device(current_device())?;
+        record::count(Done::Synchronisation);
+        Ok(())
     }
 }

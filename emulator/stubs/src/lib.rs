@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{env, fs};
 
-/// Names the library `lib<library>.so`, and writes `unsupported.rs` to the output folder: one call of the crate's macro
+/// Names the library `lib<library>.so`, lets it stay loaded once it is, and writes `unsupported.rs` to the output folder: one call of the crate's macro
 /// `unsupported!` with the names in `emulator/unsupported/<library>.txt`, the functions that the API table leaves out.
 ///
 /// # Panics
@@ -19,6 +19,8 @@ pub fn generate(library: &str) {
 /// As [`generate`], and if the sources cannot be read.
 pub fn generate_partial(library: &str, table: &[&str]) {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,lib{library}.so");
+    // Signal handlers and the end of the record are the library's for as long as the process lives.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../unsupported").join(format!("{library}.txt"));
     println!("cargo::rerun-if-changed={}", list.display());
     let left_out = fs::read_to_string(&list).unwrap_or_else(|error| panic!("{}: {error}", list.display()));

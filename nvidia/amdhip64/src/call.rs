@@ -7,6 +7,8 @@ use api::amdhip64::{STATUS_NAMES, hipError_t, hipErrorUnknown, hipSuccess};
 use api::names;
 use cuda::DriverResult;
 
+use crate::recorded;
+
 thread_local! {
     static LAST_ERROR: Cell<hipError_t> = const { Cell::new(hipSuccess) };
 }
@@ -33,7 +35,11 @@ pub fn take_last_error() -> hipError_t {
 
 /// Runs the body of an exported function; no panic leaves it.
 pub fn call(body: impl FnOnce() -> Status) -> hipError_t {
-    match catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(hipErrorUnknown)) {
+    let recorded = AssertUnwindSafe(|| {
+        recorded::start();
+        body()
+    });
+    match catch_unwind(recorded).unwrap_or(Err(hipErrorUnknown)) {
         Ok(()) => hipSuccess,
         // That work is not ready is an answer, not an error to remember.
         Err(api::amdhip64::hipErrorNotReady) => api::amdhip64::hipErrorNotReady,

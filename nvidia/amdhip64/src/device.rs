@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use api::amdhip64::*;
+use record::Done;
 
 use crate::call::{Status, api, check, store};
 use crate::context::{attribute, choose, chosen, count, driver, enter, of};
@@ -58,7 +59,7 @@ fn fill(field: &mut [c_char], text: &str) {
 }
 
 /// What HIP says of a device.
-fn describe(properties: &mut hipDeviceProp_tR0600, device: c_int) -> Status {
+pub fn describe(properties: &mut hipDeviceProp_tR0600, device: c_int) -> Status {
     let driver = driver()?;
     let own = |number| attribute(device, number);
     // SAFETY: a valid pointer and its length.
@@ -106,7 +107,9 @@ api! {
     /// Waits for all work on the thread's device.
     fn hipDeviceSynchronize() {
         // SAFETY: the thread has a context.
-        check(unsafe { enter()?.synchronize() })
+        check(unsafe { enter()?.synchronize() })?;
+        record::count(Done::Synchronisation);
+        Ok(())
     }
 
     /// What the device is; `gcnArchName` is what NVRTC takes, such as sm_90.

@@ -3,6 +3,7 @@
 use std::ffi::c_uint;
 
 use api::amdhip64::*;
+use record::Done;
 
 use crate::call::{api, check};
 use crate::context::enter;
@@ -44,7 +45,9 @@ api! {
     /// Waits for an event.
     fn hipEventSynchronize(event: hipEvent_t) {
         // SAFETY: the caller's handle.
-        check(unsafe { enter()?.event_synchronize(event.cast()) })
+        check(unsafe { enter()?.event_synchronize(event.cast()) })?;
+        record::count(Done::Synchronisation);
+        Ok(())
     }
 
     /// Milliseconds between two events.

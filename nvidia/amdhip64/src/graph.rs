@@ -7,6 +7,7 @@ use cuda::{CAPTURE_GLOBAL, CAPTURE_RELAXED, CAPTURE_THREAD_LOCAL};
 
 use crate::call::{Status, api, check};
 use crate::context::enter;
+use crate::recorded;
 
 /// The driver's number of a mode.
 fn mode_of(mode: hipStreamCaptureMode) -> Status<c_uint> {
@@ -38,13 +39,18 @@ api! {
     fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) {
         let mode = mode_of(mode)?;
         // SAFETY: the caller's handle.
-        check(unsafe { enter()?.capture_begin(stream.cast(), mode) })
+        check(unsafe { enter()?.capture_begin(stream.cast(), mode) })?;
+        recorded::capture_begins(stream);
+        Ok(())
     }
 
     /// Ends that; the graph has what was recorded.
     fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
         // SAFETY: the caller's handle and pointer.
-        check(unsafe { enter()?.capture_end(stream.cast(), graph.cast()) })
+        let ended = check(unsafe { enter()?.capture_end(stream.cast(), graph.cast()) });
+        // SAFETY: where the driver has ended a capture, the caller's pointer holds its graph.
+        unsafe { recorded::capture_ends(stream, ended.is_ok().then_some(graph)) };
+        ended
     }
 
     /// Makes a graph ready to be launched. No node is named where that fails, and the log is empty.
@@ -58,13 +64,18 @@ api! {
         // SAFETY: the caller's pointers, which may be null.
         unsafe { no_details(error_node, log_buffer, buffer_size) };
         // SAFETY: the caller's pointer and handle; HIP's function has no flags.
-        check(unsafe { enter()?.graph_instantiate(graph_exec.cast(), graph.cast(), 0) })
+        check(unsafe { enter()?.graph_instantiate(graph_exec.cast(), graph.cast(), 0) })?;
+        // SAFETY: the driver has written to the caller's pointer.
+        unsafe { recorded::instantiated(graph, graph_exec) };
+        Ok(())
     }
 
     /// Puts a graph on a stream.
     fn hipGraphLaunch(graph_exec: hipGraphExec_t, stream: hipStream_t) {
         // SAFETY: the caller's handles.
-        check(unsafe { enter()?.graph_launch(graph_exec.cast(), stream.cast()) })
+        check(unsafe { enter()?.graph_launch(graph_exec.cast(), stream.cast()) })?;
+        recorded::graph_launch(graph_exec);
+        Ok(())
     }
 
     /// Ends a graph that was made ready.

@@ -13,6 +13,7 @@ mod event;
 mod graph;
 mod memory;
 mod module;
+mod recorded;
 mod stream;
 mod unsupported;
 

@@ -4,9 +4,11 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use api::amdhip64::*;
 use cuda::{Address, Copy2D, MEMORY_UNIFIED};
+use record::Done;
 
 use crate::call::{api, check, store};
 use crate::context::{enter, of};
+use crate::recorded;
 
 /// The flags of pinned memory that the driver has too: portable, mapped, write-combined.
 const SHARED_FLAGS: c_uint = 7;
@@ -23,6 +25,7 @@ api! {
         if size > 0 {
             // SAFETY: a valid pointer.
             check(unsafe { enter()?.allocate(&raw mut found, size) })?;
+            record::count(Done::Allocation);
         }
         // SAFETY: the caller's pointer.
         unsafe { store(ptr, std::ptr::with_exposed_provenance_mut(found as usize)) }
@@ -61,13 +64,17 @@ api! {
     /// Copies, and waits for it.
     fn hipMemcpy(dst: *mut c_void, src: *const c_void, size: usize, _kind: hipMemcpyKind) {
         // SAFETY: the caller's memory.
-        check(unsafe { enter()?.copy(address(dst), address(src), size) })
+        check(unsafe { enter()?.copy(address(dst), address(src), size) })?;
+        recorded::copy(size, std::ptr::null_mut());
+        Ok(())
     }
 
     /// Copies on a stream.
     fn hipMemcpyAsync(dst: *mut c_void, src: *const c_void, size: usize, _kind: hipMemcpyKind, stream: hipStream_t) {
         // SAFETY: the caller's memory and handle.
-        check(unsafe { enter()?.copy_async(address(dst), address(src), size, stream.cast()) })
+        check(unsafe { enter()?.copy_async(address(dst), address(src), size, stream.cast()) })?;
+        recorded::copy(size, stream);
+        Ok(())
     }
 
     /// Copies rows on a stream.
@@ -100,7 +107,9 @@ api! {
             height,
         };
         // SAFETY: the caller's memory and handle.
-        check(unsafe { enter()?.copy_2d_async(&raw const copy, stream.cast()) })
+        check(unsafe { enter()?.copy_2d_async(&raw const copy, stream.cast()) })?;
+        recorded::copy(width * height, stream);
+        Ok(())
     }
 
     /// Copies between devices on a stream.
@@ -114,7 +123,9 @@ api! {
     ) {
         let (to, from) = (of(dst_device_id)?, of(src_device)?);
         // SAFETY: the caller's memory and handle, and contexts of ours.
-        check(unsafe { enter()?.copy_peer_async(address(dst), to, address(src), from, size, stream.cast()) })
+        check(unsafe { enter()?.copy_peer_async(address(dst), to, address(src), from, size, stream.cast()) })?;
+        recorded::copy(size, stream);
+        Ok(())
     }
 
     /// Fills memory with a byte.

@@ -8,6 +8,7 @@ use cuda::{Driver, Handle};
 use crate::call::{Status, api, check, store};
 use crate::context::{attribute, chosen, enter};
 use crate::device::{SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN};
+use crate::recorded;
 
 /// Numbers of the driver's attributes of a function (`CUfunction_attribute`).
 const STATIC_SHARED: c_int = 1;
@@ -79,8 +80,10 @@ api! {
         // SAFETY: the caller's pointers and handle.
         unsafe {
             check(driver.module_function(function.cast(), module.cast(), name))?;
-            allow_shared_memory(driver, function.read().cast())
+            allow_shared_memory(driver, function.read().cast())?;
+            recorded::function(function, name);
         }
+        Ok(())
     }
 
     /// Puts a kernel on a stream.
@@ -103,6 +106,8 @@ api! {
                 function.cast(), grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream.cast(),
                 arguments, extra,
             )
-        })
+        })?;
+        recorded::launch(function, stream);
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::c_uint;
 
 use api::amdhip64::*;
+use record::Done;
 
 use crate::call::{api, check};
 use crate::context::enter;
@@ -35,7 +36,9 @@ api! {
     /// Waits for a stream's work.
     fn hipStreamSynchronize(stream: hipStream_t) {
         // SAFETY: the caller's handle.
-        check(unsafe { enter()?.stream_synchronize(stream.cast()) })
+        check(unsafe { enter()?.stream_synchronize(stream.cast()) })?;
+        record::count(Done::Synchronisation);
+        Ok(())
     }
 
     /// Makes a stream wait for an event.
