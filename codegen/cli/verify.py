@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from codegen.verify.target import Device
 
 LAST_PHASE = 7
+TENSORS = 3
+"""The phase with the ROCm variants of Candle's tests."""
 
 
 @click.command("verify")
@@ -81,6 +83,7 @@ def command(
     from codegen.verify.subject import Subject
     from codegen.verify.surroundings import left_behind
     from codegen.verify.target import choose_device
+    from codegen.verify.test_names import names_of_step
     from codegen.verify.waiting import waiting_tests
 
     machine = Machine.here()
@@ -95,6 +98,7 @@ def command(
     checks = rocm_checks(machine, root) if phase == 0 else ()
     folder = work or _default_work()
     logs = folder / "logs" / plan.release
+    present = {each.phase for each in plan.phases}
     with _progress() as report:
         bench = Bench(
             scratch=ScratchTree(folder / "trees" / plan.release, folder / "target"),
@@ -102,7 +106,8 @@ def command(
             device=device,
             which=machine.which,
             device_variables=_device_variables(device, steps, machine, logs, report),
-            waiting=waiting_tests(load_specs().phases, plan.release, {each.phase for each in plan.phases}),
+            expected=lambda step: names_of_step(subject, step, variants=TENSORS in present),
+            waiting=waiting_tests(load_specs().phases, plan.release, present),
             test_timeout=test_timeout or TEST_TIMEOUT,
             on_message=report,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from codegen.verify.target import Share
@@ -12,7 +12,7 @@ from codegen.verify.waiting import judge_waiting, summary
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from codegen.verify.target import Device, DevicePass
+    from codegen.verify.target import Device
     from codegen.verify.testrun import TestRun
     from codegen.verify.unrun import UnrunTests, Where
     from codegen.verify.waiting import WaitingTest
@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 SHOWN = 5
 DEVICE_ABSENT = "no ROCm device"
 """What generated tests say that they were skipped for where no device answers."""
-AMD_LIBRARY = "amd"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedNames:
+    """The tests that have to run, as the sources have them."""
+
+    targets: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By test program, as `str` of a TestBinary names it."""
+    faults: tuple[str, ...] = ()
+    """Tests that the patch lost, and what makes tests in a way that is not understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +39,8 @@ class Demands:
     unrun: UnrunTests
     waiting: tuple[WaitingTest, ...] = ()
     """Tests that have to fail, because a phase is missing."""
-    expected: Mapping[str, Collection[str]] | None = None
-    """The names of tests that have to run, by test target (`candle-core rocm_basic`); None where nobody knows."""
+    expected: ExpectedNames | None = None
+    """The tests that have to run; None where nobody knows."""
     where: Where = "none"
     """The device, `none` for a step without one."""
 
@@ -52,7 +61,7 @@ class TestJudgement:
 def judge_tests(runs: Sequence[TestRun], demands: Demands) -> TestJudgement:
     """Whether every test that had to run did, and ended as it should, on the device that was asked for."""
     waiting, unmet = _judge_waiting(runs, demands.waiting)
-    expected_failures = {test.name for test in waiting}
+    expected_failures = {test.name for test in demands.waiting}
     tally = TestTally.of(runs)
     complaints = tuple(
         dict.fromkeys(
@@ -131,13 +140,14 @@ def _unrun(runs: Sequence[TestRun], demands: Demands) -> Iterator[str]:
                 yield f"{run.binary}: {name} was skipped: {says}"
 
 
-def _missing(runs: Iterable[TestRun], expected: Mapping[str, Collection[str]] | None) -> Iterator[str]:
+def _missing(runs: Iterable[TestRun], expected: ExpectedNames | None) -> Iterator[str]:
     if expected is None:
         return
+    yield from expected.faults
     known: dict[str, set[str]] = {}
     for run in runs:
         known.setdefault(str(run.binary), set()).update(run.outcomes)
-    for target, names in expected.items():
+    for target, names in expected.targets.items():
         if names and target not in known:
             yield f"{target} was not built, with {len(names)} tests"
             continue
@@ -174,8 +184,3 @@ def _nothing(tally: TestTally, runs: Sequence[TestRun]) -> Iterator[str]:
         yield "cargo built no test"
     elif tally.passed == 0:
         yield "no test ran" if not absent else f"no test ran: {DEVICE_ABSENT}"
-
-
-def asked_of(where: DevicePass | None) -> Share:
-    """The tests that a pass is about; all for a step without a device."""
-    return where.share if where is not None else Share.ALL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from codegen.verify.cargo import CargoRun, cargo_environment, run_cargo
 from codegen.verify.cuda_oracle import ENVIRONMENT as CUDA_ENVIRONMENT
 from codegen.verify.cuda_oracle import stub_overlay
 from codegen.verify.device_use import RECORD, read_use
-from codegen.verify.evidence import Demands
+from codegen.verify.evidence import Demands, ExpectedNames
 from codegen.verify.gated import fitted, left_out
 from codegen.verify.judge import Attempt, StepResult, judged, needs_baseline
 from codegen.verify.libtest import run_tests
@@ -40,8 +40,8 @@ PYTEST = python.PROGRAM
 
 Command = tuple[bool, tuple[str, ...]]
 """Whether candle-kernels is stubbed, and cargo's arguments."""
-Expected = Callable[[Step], Mapping[str, Collection[str]] | None]
-"""The names of the tests that a step has to run, by test target; None where nobody knows."""
+Expected = Callable[[Step], ExpectedNames | None]
+"""The tests that a step has to run; None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

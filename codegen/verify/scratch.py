@@ -111,7 +111,7 @@ def _is_source(folder: str) -> bool:
 
 def release_of(root: Path) -> str:
     """The version in the root manifest's `[workspace.package]`, or `unknown`."""
-    manifest = _manifest(root, "Cargo.toml", {})
+    manifest = _manifest(root, "Cargo.toml", {}) or {}
     return str(manifest.get("workspace", {}).get("package", {}).get("version", "unknown"))
 
 
@@ -119,20 +119,22 @@ def member_manifests(root: Path, overlay: Mapping[str, bytes | None] | None = No
     """The manifests of the workspace's member crates by their names, with `overlay` laid over the tree."""
     overlay = overlay or {}
     manifests = {}
-    for pattern in _manifest(root, "Cargo.toml", overlay).get("workspace", {}).get("members", ()):
+    for pattern in (_manifest(root, "Cargo.toml", overlay) or {}).get("workspace", {}).get("members", ()):
         for folder in root.glob(pattern):
             manifest = _manifest(root, f"{folder.relative_to(root).as_posix()}/Cargo.toml", overlay)
-            if manifest:
+            if manifest is not None:
                 manifests[str(manifest.get("package", {}).get("name", folder.name))] = manifest
     return manifests
 
 
-def _manifest(root: Path, path: str, overlay: Mapping[str, bytes | None]) -> dict[str, Any]:
-    """A TOML file as data; empty when it cannot be read."""
+def _manifest(root: Path, path: str, overlay: Mapping[str, bytes | None]) -> dict[str, Any] | None:
+    """A TOML file as data, None when it is not there; empty when it is no TOML, which cargo says better than we."""
     try:
         content = overlay[path] if path in overlay else (root / path).read_bytes()
-        return tomllib.loads((content or b"").decode())
-    except (OSError, ValueError):
+        return None if content is None else tomllib.loads(content.decode())
+    except OSError:
+        return None
+    except ValueError:
         return {}
 
 

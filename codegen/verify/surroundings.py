@@ -24,7 +24,9 @@ LEFT_BEHIND = (
     # What libtest and pytest are told: which tests run, and how many at a time.
     "RUST_TEST_*",
     "RUST_MIN_STACK",
-    "PYTEST_*",
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
     # What the backend and the emulated device are told: which checks they make, where kernels come from.
     "CANDLE_ROCM_*",
 )

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from codegen.verify.evidence import ExpectedNames
+from codegen.verify.steps import Judge
 from codegen.verify.test_targets import Target, View, enabled_features, test_targets
 from codegen.verify.test_walk import MAKES_TEST, exported_macros, walk
+from codegen.verify.testrun import program_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -120,6 +123,19 @@ def expected_of_step(subject: Subject, step: Step, *, variants: bool = True) -> 
         }
         found[crate] = Expected(targets, expected.lost, expected.unread)
     return found
+
+
+def names_of_step(subject: Subject, step: Step, *, variants: bool = True) -> ExpectedNames | None:
+    """What the test programs of a step are held to; None for a step without any. Raises as `expected_tests`."""
+    if step.judge is not Judge.TESTS or step.python:
+        return None
+    targets, faults = {}, []
+    for crate, expected in expected_of_step(subject, step, variants=variants).items():
+        for target in expected.targets:
+            targets[program_name(crate, target.kind, target.name)] = expected.names(target)
+        faults += [f"the patch lost {crate} {lost}" for lost in expected.lost]
+        faults += [f"{crate} {unread} makes tests in a way that is not understood" for unread in expected.unread]
+    return ExpectedNames(targets, tuple(faults))
 
 
 def unreached(subject: Subject, crate: str, features: Collection[str]) -> tuple[str, ...]:

@@ -31,7 +31,12 @@ class TestBinary:
     """The crate's: where cargo runs tests."""
 
     def __str__(self) -> str:
-        return f"{self.crate} {self.target}" if self.kind == "test" else f"{self.crate} {self.kind} {self.target}"
+        return program_name(self.crate, self.kind, self.target)
+
+
+def program_name(crate: str, kind: str, target: str) -> str:
+    """What a test program is called: `candle-core rocm_basic`, `candle-core lib candle_core`."""
+    return f"{crate} {target}" if kind == "test" else f"{crate} {kind} {target}"
 
 
 class Outcome(StrEnum):

@@ -124,10 +124,10 @@ def test_each_group_has_an_arm_of_its_own() -> None:
 def test_a_failure_gives_the_panic_or_what_cargo_says(tmp_path: Path, log: str, complaint: str, reason: str) -> None:
     file = tmp_path / "x.log"
     file.write_text(log, encoding="utf-8")
-    run = CargoRun(("bench",), 101, (), (), (), complaint, 1.0, file)
+    run = CargoRun(("bench",), 101, (), complaint, 1.0, file)
     assert why(run) == reason
 
 
 def test_a_group_that_is_ended_says_after_how_long(tmp_path: Path) -> None:
-    run = CargoRun(("bench",), -15, (), (), (), "", 300.0, tmp_path / "x.log", timed_out=True)
+    run = CargoRun(("bench",), -15, (), "", 300.0, tmp_path / "x.log", timed_out=True)
     assert why(run) == "not done after 300 s"

@@ -44,6 +44,22 @@ def relayed(inner: dict[str, Any]) -> str:
     return json.dumps({"reason": "compiler-message", "package_id": "p", "target": {}, "message": inner})
 
 
+def artifact(
+    package: str, target: str = "", kind: str = "lib", executable: str | None = None, *, test: bool = True
+) -> str:
+    """The line on cargo's stdout that says that something of a package was made."""
+    return json.dumps(
+        {
+            "reason": "compiler-artifact",
+            "package_id": package if "#" in package else f"path+file:///tree/core#{package}@1.2.3",
+            "manifest_path": "/tree/core/Cargo.toml",
+            "target": {"kind": [kind], "name": target},
+            "profile": {"test": test},
+            "executable": executable,
+        }
+    )
+
+
 def install(folder: Path, name: str, body: str) -> Path:
     """A Python program `name` in `folder`; put the folder on PATH to use it."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import fake_cargo
 import pytest
-from fake_cargo import message, relayed, span
+from fake_cargo import artifact, message, relayed, span
 
 from codegen.errors import ExitCode, InputOutputError, ToolchainMissing
 from codegen.verify.cargo import cargo_environment, progress_line, require_programs, run_cargo
@@ -73,19 +72,6 @@ def test_json_is_asked_for_before_the_other_arguments(tmp_path: Path, fake: Call
     done, _ = run(tmp_path, "clippy", "--", "-W", "x")
     printed = done.log.read_text(encoding="utf-8").splitlines()[1]
     assert printed == f"clippy --message-format=json -- -W x 1 {tmp_path.resolve()}"
-
-
-def artifact(package: str, target: str, kind: str, executable: str | None, *, test: bool = True) -> str:
-    return json.dumps(
-        {
-            "reason": "compiler-artifact",
-            "package_id": package,
-            "manifest_path": "/tree/core/Cargo.toml",
-            "target": {"kind": [kind], "name": target},
-            "profile": {"test": test},
-            "executable": executable,
-        }
-    )
 
 
 def test_what_was_built_is_known_with_its_test_binaries(tmp_path: Path, fake: Callable[[str], None]) -> None:
@@ -218,9 +204,10 @@ def test_what_a_child_outside_the_process_group_prints_last_is_not_waited_for(
 def test_variables_that_hide_lints_do_not_reach_cargo(
     tmp_path: Path, fake: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "RUST_TEST_THREADS"):
+    hiding = ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "CARGO_BUILD_RUSTFLAGS")
+    for name in hiding:
         monkeypatch.setenv(name, "x")
-    fake("print(sorted(name for name in os.environ if 'RUST' in name or 'PROFILE' in name))")
+    fake(f"print([name for name in {hiding!r} if name in os.environ])")
     done, _ = run(tmp_path)
     assert done.log.read_text(encoding="utf-8").splitlines()[1] == "[]"
 

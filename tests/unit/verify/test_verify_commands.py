@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from codegen.verify import hip_libraries
 
+CRATES = ("candle-core", "candle-nn", "candle-transformers")
 TOOLS = ("cargo", "rustc", "rustfmt", "cargo-clippy", "git")
 ORIGIN = Origin("setup.feature", "specs/phases/0-setup.yaml:17", 0)
 CHANGE = FileChange("candle-core/src/lib.rs", b"old\n", b"old\nnew\n", (Region(2, 2, ORIGIN),))
@@ -40,7 +41,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with the tools and nothing else; each prints its name and the version 1.0."""
     folder = tmp_path / "bin"
     for name in TOOLS:
-        fake_cargo.install(folder, name, f"print({name!r}, '1.0')")
+        made = [fake_cargo.artifact(crate) for crate in CRATES] if name == "cargo" else []
+        fake_cargo.install(folder, name, fake_cargo.printing([f"{name} 1.0", *made], []))
     monkeypatch.setenv("PATH", str(folder))
     for variable in ("CXX", "ROCM_PATH", "SKIP_BINDGEN", "HSA_OVERRIDE_GFX_VERSION"):
         monkeypatch.delenv(variable, raising=False)
@@ -53,9 +55,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def invoke(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs `verify` on a small tree with a plan of phase 0."""
     root = tmp_path / "candle"
-    crates = ("candle-core", "candle-nn", "candle-transformers")
-    files = {f"{crate}/Cargo.toml": f'[package]\nname = "{crate}"\n' for crate in crates}
-    files["Cargo.toml"] = f"[workspace]\nmembers = {list(crates)}\n"
+    files = {f"{crate}/Cargo.toml": f'[package]\nname = "{crate}"\n' for crate in CRATES}
+    files["Cargo.toml"] = f"[workspace]\nmembers = {list(CRATES)}\n"
     files["candle-core/src/lib.rs"] = "old\n"
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ class Cargo:
         built.mkdir(parents=True, exist_ok=True)
         for name in self.libraries:
             (built / name).write_text("", encoding="ascii")
-        return CargoRun(arguments, self.code, (), (), (), "", 1.0, Path("x.log"))
+        return CargoRun(arguments, self.code, (), "", 1.0, Path("x.log"))
 
 
 def prepared(

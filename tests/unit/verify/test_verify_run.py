@@ -17,7 +17,7 @@ from codegen.plan.model import Origin, Region
 from codegen.verify.cargo import CargoRun
 from codegen.verify.device_use import RECORD
 from codegen.verify.diagnostics import Diagnostic, Span
-from codegen.verify.evidence import DEVICE_ABSENT
+from codegen.verify.evidence import DEVICE_ABSENT, ExpectedNames
 from codegen.verify.judge import StepResult, Verdict, all_passed, refuse_failures
 from codegen.verify.run import Bench, run_step, run_steps
 from codegen.verify.scratch import ScratchTree
@@ -292,9 +292,11 @@ def test_failed_tests_are_named(subject: Subject) -> None:
 
 
 def test_tests_that_have_to_run_are_missed_by_name(subject: Subject) -> None:
-    expected = {"candle-core rocm_basic": ("t0", "lost"), "candle-core rocm_matrix": ("all",)}
+    targets = {"candle-core rocm_basic": ("t0", "lost"), "candle-core rocm_matrix": ("all",)}
+    expected = ExpectedNames(targets, ("the patch lost rocm_basic away",))
     result, _ = carry_out(TESTS, subject, libtest=Programs([ran()]), expected=lambda _step: expected)
     assert result.complaints == (
+        "the patch lost rocm_basic away",
         "candle-core rocm_basic did not run lost",
         "candle-core rocm_matrix was not built, with 1 tests",
     )
@@ -414,9 +416,12 @@ def test_a_crate_that_the_plan_changes_and_the_tree_lacks_is_a_failure(subject: 
 
 
 def test_a_manifest_that_cannot_be_read_is_no_absent_crate(subject: Subject) -> None:
-    broken = replace(subject, pristine={"core/Cargo.toml": b""}, patched={"core/Cargo.toml": b"[package\n"})
-    result, _ = carry_out(CHECK, broken)
-    assert result.verdict is Verdict.FAILED
+    broken = replace(subject, patched={**subject.patched, "core/Cargo.toml": b"[package\n"})
+    result, cargo = carry_out(
+        replace(CHECK, crates=("core",)), broken, answer(101, complaint="error: bad manifest"), answer()
+    )
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "error: bad manifest")
+    assert cargo.asked[0] == ("check", "-p", "core", "--features", "rocm")
 
 
 def test_cuda_steps_run_on_a_stubbed_tree(subject: Subject) -> None:

@@ -181,7 +181,8 @@ def test_release_and_members_are_read_from_the_manifests(tmp_path: Path) -> None
     make(root, {"Cargo.toml": MANIFEST.replace('["one"]', '["one", "broken", "glob-*"]')})
     make(root, {"broken/Cargo.toml": "= broken", "glob-a/Cargo.toml": '[package]\nname = "two"\n'})
     assert release_of(root) == "1.2.3"
-    assert set(member_manifests(root)) == {"one", "two"}
+    assert set(member_manifests(root)) == {"one", "two", "broken"}
+    assert member_manifests(root)["broken"] == {}, "cargo says what is wrong with it"
     assert member_manifests(root)["two"] == {"package": {"name": "two"}}
     assert release_of(tmp_path) == "unknown"
     assert member_manifests(tmp_path) == {}
