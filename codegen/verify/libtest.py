@@ -32,6 +32,7 @@ OUTPUT = re.compile(r"^---- (?P<name>\S+) stdout ----$")
 """Begins what a failed test printed; the next such line, or the list of failures, ends it."""
 OUTPUTS_END = "failures:"
 LISTED = re.compile(r"^(?P<name>\S+): test$")
+PASSED_ALONE = "test result: ok. 1 passed; 0 failed; 0 ignored; "
 LIST_SECONDS = 120.0
 ALONE_SECONDS = 120.0
 """How long a test that did not end gets when it is run by itself, to see what it prints."""
@@ -140,7 +141,7 @@ def _alone(
     said = f", having printed `{lines[-1][:QUOTED]}`" if lines else ""
     if ended.stopped:
         return f"alone it still runs after {seconds:.0f} s{said}"
-    if ended.returncode == 0 and any(CLOSING.match(line) for line in lines):
+    if ended.returncode == 0 and any(line.startswith(PASSED_ALONE) for line in lines):
         return "alone it passes"
     return f"alone it ends with {ended.how}{said}"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from codegen.errors import InputOutputError
+from codegen.verify.libtest import LIST_SECONDS
 from codegen.verify.process import run_watched
 from codegen.verify.testrun import Outcome, TestBinary, TestRun
 
@@ -101,14 +102,14 @@ def run_python_tests(
         raise InputOutputError(
             f"cannot lay out the Python package in {folder}: {error}", remedy="choose a writable folder with --work"
         ) from error
-    pytest = _Pytest(folder, environment, limit, log)
-    ended = pytest.run("--collect-only", "-q")
+    pytest = _Pytest(folder, environment, log)
+    ended = pytest.run("--collect-only", "-q", limit=max(limit, LIST_SECONDS))
     listed = {_name(line): line for line in pytest.lines if NODE.match(line)}
     if ended.returncode or ended.stopped or not listed:
         why = pytest.lines[-1] if pytest.lines else "it says nothing"
         return TestRun(PROGRAM, (), doubts=(f"{PROGRAM} does not list its tests: {why}",))
     selected = tuple(filter(choose, listed))
-    ended = pytest.run("-v", f"--junitxml={REPORT}", *(listed[name] for name in selected))
+    ended = pytest.run("-v", f"--junitxml={REPORT}", *(listed[name] for name in selected), limit=limit)
     report = folder / REPORT
     cases = tuple(_cases(report)) if report.exists() else ()
     run = _run_of(selected, cases, ended)
@@ -123,18 +124,19 @@ def run_python_tests(
 class _Pytest:
     """Runs pytest, and knows which tests have ended."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], limit: float, log: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], log: Callable[[str], None]) -> None:
         self._folder = folder
         self._environment = {**environment, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        self._limit = limit
         self._log = log
+        self._limit = 0.0
         self._last_end = 0.0
         self.lines: list[str] = []
         self.ended: set[str] = set()
 
-    def run(self, *arguments: str) -> Ended:
-        """Run it on the tests in the folder."""
+    def run(self, *arguments: str, limit: float) -> Ended:
+        """Run it on the tests in the folder; it is ended when none of them ends for `limit` seconds."""
         self.lines = []
+        self._limit = limit
         self._last_end = time.monotonic()
         named = any("::" in each for each in arguments)
         words = ("-m", "pytest", "-p", "no:cacheprovider", *arguments, *(() if named else ("tests",)))

@@ -150,8 +150,8 @@ def test_a_test_that_ends_pytest_is_named(run: Run, code: int) -> None:
 
 def test_a_test_that_hangs_is_ended_and_named(run: Run) -> None:
     tests = f"{TESTS}\ndef test_hangs():\n    import time\n    time.sleep(300)\n"
-    done = run("CUDA, ROCM, WORKS = False, True, True\n", tests, limit=5.0)
-    assert done.doubts[0] == "candle-pyo3 pytest was ended: no test ended for 5 s"
+    done = run("CUDA, ROCM, WORKS = False, True, True\n", tests, limit=20.0)
+    assert done.doubts[0] == "candle-pyo3 pytest was ended: no test ended for 20 s"
     assert done.doubts[1].endswith(f"{MADE_UP}test_hangs did not end")
 
 
