@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use api::amdhip64::{hipError_t, hipSuccess};
 use candle_rocm_emulator_runtime::calls;
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
+use candle_rocm_emulator_runtime::settings::settings;
 
 use crate::recorded;
 
@@ -18,12 +19,27 @@ pub fn last_error(forget: bool) -> hipError_t {
     if forget { LAST_ERROR.replace(hipSuccess) } else { LAST_ERROR.get() }
 }
 
+/// What needs no device to be there.
+const WITHOUT_DEVICE: [&str; 4] = ["hipDriverGetVersion", "hipGetDeviceCount", "hipInit", "hipRuntimeGetVersion"];
+
+/// Checks that a function has what it needs.
+///
+/// # Errors
+/// `hipErrorNotInitialized` if the environment is wrong, `hipErrorNoDevice` if it shows no device.
+fn has_device(function: &str) -> HipResult {
+    match settings() {
+        settings if settings.wrong => Err(HipError::NOT_INITIALIZED),
+        settings if settings.devices.is_empty() && !WITHOUT_DEVICE.contains(&function) => Err(HipError::NO_DEVICE),
+        _ => Ok(()),
+    }
+}
+
 /// Runs the body of an exported function: traced, made to fail if a test wants it, and with no panic leaving it.
 pub fn call(function: &str, arguments: impl FnOnce() -> String, body: impl FnOnce() -> HipResult) -> hipError_t {
     let guarded = AssertUnwindSafe(|| {
         recorded::start();
         match calls::begin(function, arguments) {
-            Some(0) | None => body(),
+            Some(0) | None => has_device(function).and_then(|()| body()),
             Some(code) => Err(HipError(code as u32)),
         }
     });

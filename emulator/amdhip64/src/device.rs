@@ -25,10 +25,11 @@ api! {
         if flags == 0 { Ok(()) } else { Err(HipError::INVALID_VALUE) }
     }
 
-    /// How many devices there are.
+    /// How many devices there are; that there is none is an error.
     fn hipGetDeviceCount(count: *mut c_int) {
         // SAFETY: the caller's pointer.
-        unsafe { store(count, settings().devices.len() as c_int) }
+        unsafe { store(count, settings().devices.len() as c_int) }?;
+        if settings().devices.is_empty() { Err(HipError::NO_DEVICE) } else { Ok(()) }
     }
 
     /// Chooses the calling thread's device.

@@ -29,7 +29,7 @@ struct Occupancy<'a> {
 
 impl<'a> Occupancy<'a> {
     fn new(handle: hipFunction_t, dynamic_lds: usize) -> HipResult<Self> {
-        Ok(Self { function: function(handle)?, model: settings().devices[current_device()], dynamic_lds })
+        Ok(Self { function: function(handle)?, model: settings().devices[current_device()].model, dynamic_lds })
     }
 
     /// Blocks of so many threads that a multiprocessor holds.
@@ -75,7 +75,7 @@ api! {
     fn hipFuncGetAttribute(value: *mut c_int, attribute: hipFunction_attribute, handle: hipFunction_t) {
         let function = function(handle)?;
         let lds = function.kernel().static_lds_bytes();
-        let (major, minor) = settings().devices[current_device()].version;
+        let (major, minor) = settings().devices[current_device()].model.version;
         let known = match attribute {
             HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => most_threads(function) as c_int,
             HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES => lds as c_int,

@@ -39,14 +39,14 @@ api! {
 
     /// The name under which the card is sold.
     fn hipDeviceGetName(name: *mut c_char, length: c_int, handle: hipDevice_t) {
-        let model = settings().devices[device::index(handle)?];
+        let model = settings().devices[device::index(handle)?].model;
         // SAFETY: the caller's buffer.
         unsafe { write_text(name, length, model.product) }
     }
 
     /// Sixteen characters that no other device has.
     fn hipDeviceGetUuid(uuid: *mut hipUUID, handle: hipDevice_t) {
-        let text = format!("emulated-{:07}", device::index(handle)?);
+        let text = settings().devices[device::index(handle)?].identity();
         let mut bytes = [0; 16];
         bytes.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from as c_char);
         // SAFETY: the caller's pointer.
@@ -62,7 +62,7 @@ api! {
 
     /// The numbers of the architecture.
     fn hipDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, handle: hipDevice_t) {
-        let version = settings().devices[device::index(handle)?].version;
+        let version = settings().devices[device::index(handle)?].model.version;
         // SAFETY: the caller's pointers.
         unsafe {
             store(major, version.0)?;

@@ -24,7 +24,7 @@ pub struct Loaded {
 }
 
 fn current_model() -> &'static Model {
-    settings().devices[current_device()]
+    settings().devices[current_device()].model
 }
 
 fn load(code: &[u8]) -> HipResult<hipModule_t> {
@@ -42,7 +42,7 @@ fn code_of(path: &Path) -> HipResult<Vec<u8>> {
     let folder = path.parent().unwrap_or(Path::new(".")).display();
     let options = vec![format!("-I{folder}")];
     let source = Source { name: path.display().to_string(), text, options, ..Source::default() };
-    let outcome = compile::compile(&source, current_model());
+    let outcome = compile::compile(&source, Some(current_model()));
     outcome.code.ok_or_else(|| {
         eprint!("candle-rocm emulator: {}", outcome.log);
         HipError::INVALID_SOURCE

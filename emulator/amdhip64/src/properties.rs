@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use api::amdhip64::*;
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
-use candle_rocm_emulator_runtime::model::{LDS_BYTES, MAX_GRID, MAX_THREADS, Model};
+use candle_rocm_emulator_runtime::model::{Card, LDS_BYTES, MAX_GRID, MAX_THREADS};
 use candle_rocm_emulator_runtime::settings::settings;
 
 use crate::call::{api, store};
@@ -19,7 +19,7 @@ fn write_text<const LENGTH: usize>(field: &mut [c_char; LENGTH], text: &str) {
 
 /// The properties of a device; what has no meaning for it, such as textures, is zero.
 pub fn properties(index: usize) -> hipDeviceProp_tR0600 {
-    let model: &Model = settings().devices[index];
+    let Card { model, number } = settings().devices[index];
     let (clock, memory_clock, bus_width) = model.clocks;
     // SAFETY: integers, arrays of them and pointers that may be null.
     let mut properties: hipDeviceProp_tR0600 = unsafe { std::mem::zeroed() };
@@ -46,7 +46,7 @@ pub fn properties(index: usize) -> hipDeviceProp_tR0600 {
     properties.maxThreadsPerMultiProcessor = model.threads_per_multiprocessor;
     properties.maxBlocksPerMultiProcessor = 2;
     properties.l2CacheSize = model.l2_bytes;
-    properties.pciBusID = index as c_int + 1;
+    properties.pciBusID = number as c_int + 1;
     properties.concurrentKernels = 1;
     properties.canMapHostMemory = 1;
     properties.unifiedAddressing = 1;

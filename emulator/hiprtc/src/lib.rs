@@ -169,7 +169,8 @@ api! {
             let options = texts(options, option_count)?;
             with(program, |state| {
                 state.source.options = options;
-                let outcome = compile::compile(&state.source, settings().devices[current_device()]);
+                let current = settings().devices.get(current_device()).map(|card| card.model);
+                let outcome = compile::compile(&state.source, current);
                 let compiled = outcome.code.is_some();
                 state.outcome = Some(outcome);
                 if compiled { Ok(()) } else { Err(HIPRTC_ERROR_COMPILATION) }

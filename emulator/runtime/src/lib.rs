@@ -13,3 +13,4 @@ pub mod random;
 pub mod report;
 pub mod settings;
 pub mod transfer;
+mod visible;

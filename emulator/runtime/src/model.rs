@@ -74,14 +74,35 @@ static MODELS: [Model; 3] = [
 ];
 
 impl Model {
-    /// The model of that name.
-    ///
-    /// # Panics
-    /// If there is none: the name comes from the environment.
-    pub fn named(name: &str) -> &'static Self {
-        MODELS.iter().find(|model| model.name == name).unwrap_or_else(|| {
-            let known: Vec<_> = MODELS.iter().map(|model| model.name).collect();
-            panic!("CANDLE_ROCM_EMULATOR_DEVICES names {name:?}; the emulator knows {}", known.join(", "))
-        })
+    /// The model of that name, if there is one.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        MODELS.iter().find(|model| model.name == name)
+    }
+
+    /// The names of all models.
+    pub fn names() -> Vec<&'static str> {
+        MODELS.iter().map(|model| model.name).collect()
+    }
+}
+
+/// A card of the machine, whether a process sees it or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Card {
+    /// What it is.
+    pub model: &'static Model,
+    /// Counts the cards of the machine.
+    pub number: usize,
+}
+
+impl PartialEq for Card {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Card {
+    /// Sixteen characters that no other card has.
+    pub fn identity(&self) -> String {
+        format!("emulated-{:07}", self.number)
     }
 }

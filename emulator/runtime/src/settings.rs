@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::model::Model;
+use crate::model::{Card, Model};
+use crate::visible::visible;
 
 /// Every choice that a user of the emulator has.
 #[derive(Debug)]
 pub struct Settings {
-    /// One model per device, from `CANDLE_ROCM_EMULATOR_DEVICES` ("gfx1100,gfx90a"; default one gfx1100).
-    pub devices: Vec<&'static Model>,
+    /// The cards that the process sees, of those in `CANDLE_ROCM_EMULATOR_DEVICES` ("gfx1100,gfx90a"; default one
+    /// gfx1100). There are none if the environment is wrong.
+    pub devices: Vec<Card>,
     /// Bytes that may be allocated on each device, from `CANDLE_ROCM_EMULATOR_MEMORY` (default 16 GiB).
     pub memory: usize,
     /// Whether every access of a kernel is checked; `CANDLE_ROCM_EMULATOR_CHECK=0` says no.
@@ -22,65 +24,100 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
     /// The host's C++ compiler: `CANDLE_ROCM_EMULATOR_CXX`, else `CXX`, else g++.
     pub compiler: String,
+    /// Whether a variable is set to something that has no meaning: what is wrong must not pass for the default.
+    pub wrong: bool,
 }
 
 const DEFAULT_MEMORY: usize = 16 << 30;
+const MOST_DEVICES: usize = 32;
 
-/// The settings of this process.
-///
-/// # Panics
-/// If a variable is set to something that has no meaning: a wrong setting must not pass for the default.
+/// The settings of this process. If the environment is wrong, that is said on standard error.
 pub fn settings() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
-    SETTINGS.get_or_init(|| Settings::read(|name| std::env::var(name).ok().filter(|value| !value.is_empty())))
+    SETTINGS.get_or_init(|| {
+        let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        Settings::read(variable).unwrap_or_else(|wrong| {
+            eprintln!("candle-rocm emulator: {wrong}");
+            let defaults = Settings::read(|name| variable(name).filter(|_| !name.starts_with(PREFIX)));
+            Settings { devices: Vec::new(), wrong: true, ..defaults.expect("the defaults are right") }
+        })
+    })
 }
+
+const PREFIX: &str = "CANDLE_ROCM_EMULATOR_";
 
 impl Settings {
     /// Reads the settings through `variable`, which looks up an environment variable.
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let ours = |name: &str| variable(&format!("CANDLE_ROCM_EMULATOR_{name}"));
-        let devices = ours("DEVICES").unwrap_or_else(|| "gfx1100".into());
-        let home = || PathBuf::from(variable("HOME").unwrap_or_else(|| "/tmp".into()));
-        let cache_home = || variable("XDG_CACHE_HOME").map_or_else(|| home().join(".cache"), PathBuf::from);
-        Self {
-            devices: devices.split(',').map(|name| Model::named(name.trim())).collect(),
-            memory: ours("MEMORY").map_or(DEFAULT_MEMORY, |text| bytes("MEMORY", &text)),
-            check: ours("CHECK").is_none_or(|text| text != "0"),
-            seed: ours("SEED").map_or(0, |text| number("SEED", &text)),
-            cache: ours("CACHE").map_or_else(|| cache_home().join("candle-rocm/emulator"), PathBuf::from),
-            trace: ours("TRACE").map(PathBuf::from),
-            compiler: ours("CXX").or_else(|| variable("CXX")).unwrap_or_else(|| "g++".into()),
-        }
+    ///
+    /// # Errors
+    /// Which variable is wrong, and what was expected.
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let ours = |name: &str| variable(&format!("{PREFIX}{name}"));
+        let known = |name: &str| ours(name).filter(|value| !value.is_empty());
+        let others = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let home = || PathBuf::from(others("HOME").unwrap_or_else(|| "/tmp".into()));
+        let cache_home = || others("XDG_CACHE_HOME").map_or_else(|| home().join(".cache"), PathBuf::from);
+        Ok(Self {
+            devices: visible(cards(&ours("DEVICES").unwrap_or_else(|| "gfx1100".into()))?, &variable),
+            memory: known("MEMORY").map_or(Ok(DEFAULT_MEMORY), |text| bytes("MEMORY", &text))?,
+            check: known("CHECK").map_or(Ok(true), |text| switch("CHECK", &text))?,
+            seed: known("SEED").map_or(Ok(0), |text| number("SEED", &text))?,
+            cache: known("CACHE").map_or_else(|| cache_home().join("candle-rocm/emulator"), PathBuf::from),
+            trace: known("TRACE").map(PathBuf::from),
+            compiler: known("CXX").or_else(|| others("CXX")).unwrap_or_else(|| "g++".into()),
+            wrong: false,
+        })
     }
 }
 
-fn number(name: &str, text: &str) -> u64 {
-    text.parse().unwrap_or_else(|_| panic!("CANDLE_ROCM_EMULATOR_{name}={text}: expected a number"))
+fn wrong(name: &str, text: &str, expected: &str) -> String {
+    format!("{PREFIX}{name}={text}: expected {expected}")
+}
+
+fn cards(list: &str) -> Result<Vec<Card>, String> {
+    let known = || format!("one to {MOST_DEVICES} of {}, with commas between them", Model::names().join(", "));
+    let models: Option<Vec<_>> = list.split(',').map(|name| Model::named(name.trim())).collect();
+    let models = models.filter(|models| models.len() <= MOST_DEVICES);
+    let models = models.ok_or_else(|| wrong("DEVICES", list, &known()))?;
+    Ok(models.into_iter().zip(0..).map(|(model, number)| Card { model, number }).collect())
+}
+
+fn switch(name: &str, text: &str) -> Result<bool, String> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(wrong(name, text, "0 or 1")),
+    }
+}
+
+fn number(name: &str, text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| wrong(name, text, "a number"))
 }
 
 /// A size such as "4G", "512M", "64K" or plain bytes.
-fn bytes(name: &str, text: &str) -> usize {
+fn bytes(name: &str, text: &str) -> Result<usize, String> {
     let (digits, unit) = match text.chars().last() {
         Some('G' | 'g') => (&text[..text.len() - 1], 1 << 30),
         Some('M' | 'm') => (&text[..text.len() - 1], 1 << 20),
         Some('K' | 'k') => (&text[..text.len() - 1], 1 << 10),
         _ => (text, 1),
     };
-    number(name, digits) as usize * unit
+    let size = digits.parse().ok().and_then(|number: usize| number.checked_mul(unit));
+    size.ok_or_else(|| wrong(name, text, "a number of bytes, such as 4G"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Settings {
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
         Settings::read(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string()))
     }
 
     #[test]
     fn defaults() {
-        let settings = read(&[("HOME", "/home/ada")]);
-        assert_eq!(settings.devices.iter().map(|model| model.name).collect::<Vec<_>>(), ["gfx1100"]);
+        let settings = read(&[("HOME", "/home/ada")]).unwrap();
+        assert_eq!(settings.devices.iter().map(|card| card.model.name).collect::<Vec<_>>(), ["gfx1100"]);
         assert_eq!((settings.memory, settings.check, settings.seed), (16 << 30, true, 0));
         assert_eq!(settings.cache, PathBuf::from("/home/ada/.cache/candle-rocm/emulator"));
         assert_eq!(settings.compiler, "g++");
@@ -89,23 +126,39 @@ mod tests {
     #[test]
     fn every_variable_is_honoured() {
         let settings = read(&[
-            ("CANDLE_ROCM_EMULATOR_DEVICES", "gfx90a, gfx1100"),
+            ("CANDLE_ROCM_EMULATOR_DEVICES", "gfx90a, gfx1100,gfx942"),
             ("CANDLE_ROCM_EMULATOR_MEMORY", "64M"),
             ("CANDLE_ROCM_EMULATOR_CHECK", "0"),
             ("CANDLE_ROCM_EMULATOR_SEED", "7"),
             ("CANDLE_ROCM_EMULATOR_CACHE", "/cache"),
             ("CANDLE_ROCM_EMULATOR_TRACE", "/trace"),
             ("CXX", "c++"),
-        ]);
-        assert_eq!(settings.devices.iter().map(|model| model.wave_size).collect::<Vec<_>>(), [64, 32]);
+            ("HIP_VISIBLE_DEVICES", "1,0"),
+        ])
+        .unwrap();
+        let seen: Vec<_> = settings.devices.iter().map(|card| (card.number, card.model.wave_size)).collect();
+        assert_eq!(seen, [(1, 32), (0, 64)]);
         assert_eq!((settings.memory, settings.check, settings.seed), (64 << 20, false, 7));
         assert_eq!((settings.cache, settings.trace), (PathBuf::from("/cache"), Some(PathBuf::from("/trace"))));
         assert_eq!(settings.compiler, "c++");
     }
 
     #[test]
-    #[should_panic(expected = "CANDLE_ROCM_EMULATOR_MEMORY=many: expected a number")]
-    fn a_wrong_number_is_no_default() {
-        read(&[("CANDLE_ROCM_EMULATOR_MEMORY", "many")]);
+    fn what_is_wrong_is_no_default() {
+        for (name, value, expected) in [
+            ("MEMORY", "many", "a number of bytes, such as 4G"),
+            ("MEMORY", "99999999999G", "a number of bytes, such as 4G"),
+            ("SEED", "-1", "a number"),
+            ("CHECK", "no", "0 or 1"),
+            ("DEVICES", "", "one to 32 of gfx1100, gfx90a, gfx942, with commas between them"),
+            ("DEVICES", "gfx1100,", "one to 32 of gfx1100, gfx90a, gfx942, with commas between them"),
+            ("DEVICES", "gfx1100;gfx90a", "one to 32 of gfx1100, gfx90a, gfx942, with commas between them"),
+        ] {
+            let variable = format!("CANDLE_ROCM_EMULATOR_{name}");
+            assert_eq!(read(&[(&variable, value)]).unwrap_err(), format!("{variable}={value}: expected {expected}"));
+        }
+        let too_many = ["gfx942"; 33].join(",");
+        assert!(read(&[("CANDLE_ROCM_EMULATOR_DEVICES", &too_many)]).is_err());
+        assert_eq!(read(&[("CANDLE_ROCM_EMULATOR_DEVICES", &too_many[7..])]).unwrap().devices.len(), 32);
     }
 }

@@ -41,11 +41,13 @@ pub struct Outcome {
     pub log: String,
 }
 
-/// Compiles for a model, or for the one that the options name.
-pub fn compile(source: &Source, model: &Model) -> Outcome {
+/// Compiles for the model that the options name, else for the given one.
+pub fn compile(source: &Source, model: Option<&Model>) -> Outcome {
     let options = Options::parse(&source.options);
     let mut log = options.remarks();
-    let target = options.target.clone().unwrap_or_else(|| model.name.to_owned());
+    let Some(target) = options.target.clone().or_else(|| Some(model?.name.to_owned())) else {
+        return Outcome { code: None, log: log + "error: there is no device; name one with --offload-arch\n" };
+    };
     let job = driver::Job { source, options: &options, target: &target, checked: settings().check };
     let preprocessed = match driver::preprocess(&job) {
         Ok(preprocessed) => dynamic_lds::rewrite(&preprocessed),

@@ -95,7 +95,7 @@ impl Launch {
     }
 
     fn model(&self) -> &'static Model {
-        settings().devices[self.device]
+        settings().devices[self.device].model
     }
 
     /// Runs the kernel to its end on the calling thread.
