@@ -1,4 +1,4 @@
-"""`candle-rocm spec`: check the specs, and print their JSON schemas."""
+"""`candle-rocm spec`: check the specs and templates, and print the specs' JSON schemas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from codegen.errors import Problem
-    from codegen.spec.loaded import LoadedSpecs
+    from codegen.lint.repository import Linted
 
 SCHEMA_VERSION = 1
 
@@ -28,21 +28,21 @@ def command() -> None:
 )
 @click.pass_context
 def lint(context: click.Context, *, as_json: bool, root: Path | None) -> None:
-    """Check every spec file; exit 3 with all findings if one is invalid."""
+    """Check every spec file and every template; exit 3 with all findings if one is invalid."""
     from codegen.errors import SpecInvalid
-    from codegen.spec.loader import load_specs
+    from codegen.lint.repository import lint as read_all
 
     try:
-        loaded = load_specs(root)
+        linted = read_all(root)
     except SpecInvalid as error:
         if not as_json:
             raise
         _print_json(None, error.problems)
         context.exit(error.exit_code)
     if as_json:
-        _print_json(loaded, ())
+        _print_json(linted, ())
     else:
-        counts = _counts(loaded)
+        counts = _counts(linted)
         click.echo("specs are valid: " + ", ".join(f"{noun.replace('_', ' ')}: {n}" for noun, n in counts.items()))
 
 
@@ -55,28 +55,28 @@ def schema(kind: str) -> None:
     click.echo(schema_text(Kind(kind)), nl=False)
 
 
-def _counts(loaded: LoadedSpecs) -> dict[str, int]:
-    from codegen.spec.usage import referenced_templates
-
-    cargo = [phase.cargo for phase in loaded.phases]
+def _counts(linted: Linted) -> dict[str, int]:
+    phases = linted.specs.phases
+    cargo = [phase.cargo for phase in phases]
     return {
-        "phases": len(loaded.phases),
-        "rules": sum(len(phase.rules) for phase in loaded.phases),
-        "modules": sum(len(phase.modules) for phase in loaded.phases),
-        "files": sum(len(phase.files) for phase in loaded.phases),
+        "spec_files": len(linted.spec_files),
+        "templates": len(linted.templates),
+        "phases": len(phases),
+        "rules": sum(len(phase.rules) for phase in phases),
+        "modules": sum(len(phase.modules) for phase in phases),
+        "files": sum(len(phase.files) for phase in phases),
         "cargo_entries": sum(len(c.dependencies) + len(c.features) + len(c.targets) + len(c.config) for c in cargo),
-        "templates": len(referenced_templates(loaded.specs)),
     }
 
 
-def _print_json(loaded: LoadedSpecs | None, problems: tuple[Problem, ...]) -> None:
+def _print_json(linted: Linted | None, problems: tuple[Problem, ...]) -> None:
     import json
 
     report = {
         "schema_version": SCHEMA_VERSION,
         "command": "spec lint",
-        "valid": loaded is not None,
-        "counts": _counts(loaded) if loaded else {},
+        "valid": linted is not None,
+        "counts": _counts(linted) if linted else {},
         "problems": [_problem(problem) for problem in problems],
     }
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from codegen.errors import Problem, SpecInvalid
+from codegen.errors import Location, Problem, SpecInvalid
 from codegen.kernels.model import Family, Kernel, kernels_of
 from codegen.paths import specs_dir
 from codegen.spec.document import Document, Mark, read_document
@@ -84,5 +84,6 @@ def _same_symbols(families: list[LoadedFamily]) -> list[Problem]:
         for kernel in loaded.kernels:
             owner = owners.setdefault(kernel.symbol, loaded)
             if owner is not loaded:
-                problems.append(Problem(f"{loaded.file}:{kernel.line}: {owner.file} makes {kernel.symbol} too"))
+                place = Location.in_text(loaded.file, loaded.text, kernel.line)
+                problems.append(Problem(f"{owner.file} makes {kernel.symbol} too", place))
     return problems

@@ -86,10 +86,25 @@ def render_sources(families: Iterable[LoadedFamily] | None = None, *, templates:
     root = templates or templates_dir()
     raw = {f"{HEADERS}/{path.name[:-3]}": _header(path.name, root) for path in _header_templates(root)}
     headers = len(raw)
-    raw |= {f"{loaded.name}.hip": _family(loaded, root) for loaded in families}
+    raw |= {f"{loaded.name}.hip": render_family(loaded, root) for loaded in families}
     specs = [None] * headers + [loaded.file for loaded in families]
     made = [_source(path, text, spec) for (path, text), spec in zip(format_hip(raw).items(), specs, strict=True)]
     return Sources(tuple(made[:headers]), tuple(made[headers:]))
+
+
+def template_contexts(families: Iterable[str], templates: Path) -> dict[str, frozenset[str]]:
+    """The templates that `render_sources` renders for families of these names, and the names that each may use."""
+    own = {family_template(name): FAMILY_NAMES for name in families}
+    return own | {f"hip/{HEADERS}/{path.name}": HEADER_NAMES for path in _header_templates(templates)}
+
+
+def family_template(name: str) -> str:
+    """The template of a family's source, below `templates/`."""
+    return f"hip/{name}.hip.j2"
+
+
+HEADER_NAMES = frozenset({"header", "max_rank"})
+FAMILY_NAMES = frozenset({"header", "tunings", "family", "launch", "ops", "kernels", "line_of"})
 
 
 def _header_templates(root: Path) -> list[Path]:
@@ -101,8 +116,9 @@ def _header(name: str, root: Path) -> str:
     return render(template, {"header": KernelHeader(f"templates/{template}"), "max_rank": MAX_RANK}, root=root)
 
 
-def _family(loaded: LoadedFamily, root: Path) -> str:
-    template = f"hip/{loaded.name}.hip.j2"
+def render_family(loaded: LoadedFamily, root: Path) -> str:
+    """A family's source as its template gives it. Raises TemplateInvalid."""
+    template = family_template(loaded.name)
     context = {
         "header": KernelHeader(f"templates/{template}", loaded.file),
         "tunings": tunings(loaded.family),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from jinja2 import BytecodeCache, Environment
+    from jinja2 import BytecodeCache, Environment, nodes
     from jinja2.bccache import Bucket
 
 
@@ -47,18 +47,31 @@ def render(template: str, context: object, *, root: Path | None = None) -> str:
 
 def undeclared(template: str, *, root: Path | None = None) -> frozenset[str]:
     """Names that a template expects its context to have."""
-    import jinja2
     from jinja2 import meta
 
-    root = root or templates_dir()
-    path = root / template
+    tree = parsed(template, root=root or templates_dir())
+    return frozenset(meta.find_undeclared_variables(tree))
+
+
+@cache
+def _syntax(root: Path, template: str, text: str) -> nodes.Template:
+    return _environment(root).parse(text, template)
+
+
+def parsed(template: str, *, root: Path) -> nodes.Template:
+    """A template's syntax. Raises TemplateInvalid if it is missing, is no text in UTF-8, or does not parse."""
+    import jinja2
+
     try:
-        tree = _environment(root).parse(path.read_text(encoding="utf-8"), template)
+        return _syntax(root, template, (root / template).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise _missing(root, template, template) from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        problem = Problem("not UTF-8 text", Location(f"templates/{template}", line))
+        raise TemplateInvalid(problem, remedy="Save it as UTF-8.") from error
     except jinja2.TemplateSyntaxError as error:
         raise _invalid(root, template, error.lineno, error.message or "syntax error") from error
-    return frozenset(meta.find_undeclared_variables(tree))
 
 
 @cache
@@ -125,11 +138,16 @@ def _innermost(traceback: TracebackType | None, root: Path) -> tuple[str, int] |
 
 
 def _invalid(root: Path, template: str, line: int, message: str) -> TemplateInvalid:
-    text = (root / template).read_text(encoding="utf-8")
     return TemplateInvalid(
-        Problem(message, Location.in_text(f"templates/{template}", text, line)),
+        problem_at(root, template, line, message),
         remedy="Correct the template, or give its context model the field it asks for (codegen/render).",
     )
+
+
+def problem_at(root: Path, template: str, line: int, message: str) -> Problem:
+    """A finding in a template below `root`; lines count from 1."""
+    text = (root / template).read_text(encoding="utf-8")
+    return Problem(message, Location.in_text(f"templates/{template}", text, line))
 
 
 def _missing(root: Path, template: str, missing: str) -> TemplateInvalid:

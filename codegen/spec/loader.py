@@ -106,12 +106,12 @@ def _load(sources: Sequence[tuple[str, bytes]], templates: Sequence[str], proble
         phases += () if phase is None else (phase,)
     found += check(candle_document, phase_documents, templates)
     if found or candle is None:
-        raise SpecInvalid(_in_order(found), remedy=REMEDY)
+        raise SpecInvalid(in_order(found), remedy=REMEDY)
     specs = Specs(candle=candle, phases=tuple(sorted(phases, key=lambda phase: phase.phase)))
     return LoadedSpecs(specs, MappingProxyType(dict(_lines(documents))))
 
 
-def _in_order(problems: Sequence[Problem]) -> list[Problem]:
+def in_order(problems: Sequence[Problem]) -> list[Problem]:
     """By file, line and column, each once; those without a place first."""
 
     def key(problem: Problem) -> tuple[str, int, int, str]:

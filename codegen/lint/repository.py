@@ -1,0 +1,180 @@
+"""Every spec and template of a repository, read by what reads them in earnest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from codegen.errors import InputOutputError, Location, Problem, SpecInvalid, TemplateInvalid
+from codegen.kernels.loader import FOLDER as KERNELS
+from codegen.kernels.loader import load_families
+from codegen.kernels.render import family_template, render_family, template_contexts
+from codegen.lint.templates import TemplateReader
+from codegen.paths import repository_root
+from codegen.plan.edits import EditContext
+from codegen.render.backend import FileContext
+from codegen.spec.hip_api import HIP_API, parse_hip_api
+from codegen.spec.loader import CANDLE_FILE, PHASES_FOLDER, REMEDY, in_order, load_specs, template_names
+from codegen.spec.providers import PROVIDERS, parse_providers
+from codegen.verify.acceptance import ACCEPTANCE, parse_acceptance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from codegen.kernels.loader import LoadedFamily
+    from codegen.spec.hip_api import HipApiFile
+    from codegen.spec.loaded import LoadedSpecs
+    from codegen.spec.providers import Providers
+    from codegen.verify.acceptance import Acceptance
+
+T = TypeVar("T")
+
+RENDERED_ALONE: Mapping[str, frozenset[str]] = {
+    "docs/acceptance.md.j2": frozenset({"spec", "states"}),
+    "docs/kernels.md.j2": frozenset({"dtypes", "families", "kernels", "rows"}),
+    "docs/providers.md.j2": frozenset({"spec"}),
+    "emulator/api.h.j2": frozenset({"api"}),
+    "emulator/api.rs.j2": frozenset({"api", "uses"}),
+    "rust/kernel_table.rs.j2": frozenset({"table"}),
+}
+"""Templates that neither a phase nor a kernel family names, and the names that each is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """A repository without findings."""
+
+    specs: LoadedSpecs
+    spec_files: tuple[str, ...]
+    """Those that were read, below the repository."""
+    templates: tuple[str, ...]
+    """Those that were parsed, below `templates/`."""
+
+
+def lint(root: Path | None = None) -> Linted:
+    """Reads all specs and templates below `root`. Raises SpecInvalid with everything that is wrong with any of them."""
+    root = root or repository_root()
+    found: list[Problem] = []
+    specs = _collected(found, lambda: load_specs(root))
+    families = _collected(found, lambda: load_families(root / "specs")) or ()
+    api = _collected(found, lambda: parse_hip_api(_bytes(root, HIP_API)))
+    providers = _collected(found, lambda: parse_providers(_bytes(root, PROVIDERS)))
+    acceptance = _collected(found, lambda: parse_acceptance(_bytes(root, ACCEPTANCE)))
+    spec_files, kernel_specs = _spec_files(root)
+    found += _strays(root, spec_files)
+    if not kernel_specs:
+        found.append(Problem(f"specs/{KERNELS} has no family, such as unary.yaml"))
+    if api and providers:
+        found += _libraries(root, api, providers)
+    if acceptance:
+        found += _proofs(root, acceptance)
+    if specs:
+        found += _copied(root, specs)
+    reader = TemplateReader(root / "templates")
+    found += _templates(reader, specs, kernel_specs)
+    found += _rendered(root, families, {problem.location.file for problem in found if problem.location})
+    if found or specs is None:
+        raise SpecInvalid(in_order(found), remedy=REMEDY)
+    return Linted(specs, spec_files, tuple(sorted(reader.read)))
+
+
+def _collected(found: list[Problem], read: Callable[[], T]) -> T | None:
+    """What `read` returns, or None and its findings among the others."""
+    try:
+        return read()
+    except (SpecInvalid, TemplateInvalid) as error:
+        found += error.problems
+        return None
+
+
+def _bytes(root: Path, name: str) -> bytes:
+    try:
+        return (root / name).read_bytes()
+    except FileNotFoundError as error:
+        raise SpecInvalid(f"{name} does not exist", remedy=REMEDY) from error
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot read {name}: {error.strerror}", remedy="check the file's permissions"
+        ) from error
+
+
+def _spec_files(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The specs that are read, and the names of kernel families among them, by their files' names."""
+    folders = {name: sorted((root / name).glob("*.yaml")) for name in (PHASES_FOLDER, f"specs/{KERNELS}")}
+    inside = [f"{name}/{path.name}" for name, paths in folders.items() for path in paths]
+    single = [name for name in (CANDLE_FILE, HIP_API, PROVIDERS, ACCEPTANCE) if (root / name).is_file()]
+    return (*single, *inside), tuple(path.stem for path in folders[f"specs/{KERNELS}"])
+
+
+def _strays(root: Path, read: tuple[str, ...]) -> Iterator[Problem]:
+    reported = {name for name in template_names(root / PHASES_FOLDER) if name.endswith(".yml") and "/" not in name}
+    for name in template_names(root / "specs"):
+        path = f"specs/{name}"
+        if path not in read and path.removeprefix(f"{PHASES_FOLDER}/") not in reported:
+            yield Problem("nothing reads this file", Location(path, 1))
+
+
+def _libraries(root: Path, api: HipApiFile, providers: Providers) -> Iterator[Problem]:
+    known = {library.name for library in api.api.libraries}
+    for name, provider in providers.providers.items():
+        if provider.library is not None and provider.library not in known:
+            message = f"{HIP_API} has no library '{provider.library}'"
+            yield Problem(message, _line_with(root, PROVIDERS, f"  {name}:"))
+
+
+def _proofs(root: Path, acceptance: Acceptance) -> Iterator[Problem]:
+    for seed in acceptance.seeds:
+        for line in seed.lines:
+            for path in line.pytest:
+                if not (root / path).is_file():
+                    yield Problem(f"there is no file {path}", _line_with(root, ACCEPTANCE, path))
+
+
+def _copied(root: Path, specs: LoadedSpecs) -> Iterator[Problem]:
+    for phase in specs.phases:
+        for rule in phase.copies:
+            if not (root / rule.source).exists():
+                file, _, line = specs.where(rule.id).rpartition(":")
+                yield Problem(f"there is nothing to copy at {rule.source}", Location(file, int(line)))
+
+
+def _line_with(root: Path, name: str, text: str) -> Location:
+    content = (root / name).read_text(encoding="utf-8")
+    return Location.in_text(name, content, content[: content.find(text)].count("\n") + 1)
+
+
+def _templates(reader: TemplateReader, specs: LoadedSpecs | None, families: tuple[str, ...]) -> Iterator[Problem]:
+    """Findings in all templates; those that nothing reads only where the specs say what is read."""
+    contexts = dict(RENDERED_ALONE) | template_contexts(families, reader.root)
+    for phase in specs.phases if specs else ():
+        contexts |= {
+            rule.template: frozenset(EditContext.__dataclass_fields__) for rule in phase.rules if rule.template
+        }
+        contexts |= {
+            file.template: frozenset(FileContext.__dataclass_fields__) for file in phase.files if file.template
+        }
+    there = {name for name in template_names(reader.root) if not name.endswith(".md")}
+    users = {family_template(name): f"specs/{KERNELS}/{name}.yaml" for name in families}
+    for template, known in contexts.items():
+        if template in there:
+            yield from reader.findings(template, known)
+        else:
+            yield Problem(f"there is no template templates/{template}", Location(users.get(template, "codegen"), 1))
+    unused = sorted(there - reader.read)
+    yield from (problem for template in unused for problem in reader.syntax(template))
+    if specs and not reader.broken:  # else what the broken ones draw in is not known
+        yield from (Problem("nothing uses this template", Location(f"templates/{name}", 1)) for name in unused)
+
+
+def _rendered(root: Path, families: tuple[LoadedFamily, ...], faulty: set[str]) -> Iterator[Problem]:
+    """What only rendering shows of a kernel family's template: a field that a spec's entry does not have."""
+    for loaded in families:
+        template = f"templates/{family_template(loaded.name)}"
+        if template not in faulty and (root / template).is_file():
+            try:
+                render_family(loaded, root / "templates")
+            except TemplateInvalid as error:
+                yield from (
+                    problem for problem in error.problems if problem.location and problem.location.file not in faulty
+                )
