@@ -101,7 +101,7 @@ format: setup ## Format the Python sources.
 	$(BIN)/ruff check --fix .
 
 regen: setup ## Write again what is generated and committed (goldens, generated/).
-	$(BIN)/pytest -q tests/golden tests/rocm tests/releases/test_expected_names.py --update-goldens
+	$(BIN)/pytest -q tests/golden tests/rocm tests/releases/test_expected_names.py tests/releases/test_sites.py --update-goldens
 
 bench: setup ## Time the generator on CANDLE; Candle's own benchmarks, CPU beside emulated device (GROUPS="affine matmul" narrows).
 	$(BIN)/python -m benchmarks.generator $(CANDLE)

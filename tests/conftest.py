@@ -23,6 +23,17 @@ settings.load_profile("ci" if in_ci() else "local")
 sys.path.append(str(Path(__file__).parent / "unit" / "candle"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Registers `--update-goldens`, for every folder of tests."""
+    parser.addoption("--update-goldens", action="store_true", help="write what is made over the goldens (make regen)")
+
+
+@pytest.fixture(scope="session")
+def update_goldens(pytestconfig: pytest.Config) -> bool:
+    """True if the goldens are to be written instead of compared."""
+    return bool(pytestconfig.getoption("--update-goldens"))
+
+
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache for parsed specs and plans that all tests of this process share: they are slow to make."""

@@ -1,4 +1,4 @@
-"""One set of specs, every release: no unknown site, rustc agrees, the patch builds, and every byte comes back."""
+"""One set of specs, every release: rustc agrees with the scan, the patch builds, and every byte comes back."""
 
 from __future__ import annotations
 
@@ -32,18 +32,6 @@ OTHER_CHOICES = (
     (Gating.CFG, Runtime.DYNAMIC, ("clippy-on",)),
 )
 """Choices that change candle-core only, and the steps that see it; the other crates were built by then."""
-
-
-def test_scan_knows_every_site(release: str) -> None:
-    result = candle_rocm("scan", release, "--json")
-
-    assert result.code == 0, result.stderr
-    states = result.document["summary"]["states"]
-    print(f"{release}: {states}")
-    assert states["unknown"] == 0
-    assert states["handled"] > 80
-    if result.document["candle"]["tried"]:
-        assert [site for site in result.document["sites"] if site["fallback"]] == []
 
 
 def test_no_example_with_a_generated_line_is_left_out(release: str) -> None:
