@@ -28,7 +28,7 @@ def main() -> None:
     _describe(release)
     with tempfile.TemporaryDirectory() as folder:
         out = ["--out", f"{folder}/out"]
-        rows = [
+        rows: list[tuple[str, float, list[str | Path], tuple[str, ...]]] = [
             ("first run (scan, plan, render, write)", 1.5, [program, "generate", release, *out], COLD),
             ("the same tree once more, specs known", 1.5, [program, "generate", release, *out], ("plans",)),
             ("second run, nothing changed", 0.3, [program, "generate", release, *out], ()),

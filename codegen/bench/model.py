@@ -99,9 +99,9 @@ class Measured:
         return self.rival_microseconds / self.microseconds if self.rival_microseconds else None
 
     @property
-    def is_correct(self) -> bool:
-        """Whether the result is what PyTorch makes."""
-        return self.error is None or self.error <= self.row.tolerance
+    def is_correct(self) -> bool | None:
+        """Whether the result is what PyTorch makes; None where nothing was compared."""
+        return None if self.error is None else self.error <= self.row.tolerance
 
     @property
     def meets_goal(self) -> bool | None:

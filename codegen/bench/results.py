@@ -66,10 +66,21 @@ class Run:
 
 
 def verdict(measured: Measured) -> str:
-    """In a word: `ok`, `below the goal`, `WRONG`; nothing where there was nothing to hold it against."""
-    if not measured.is_correct:
+    """In a word: `ok`, `below the goal`, `WRONG`, and whether it was compared at all."""
+    if measured.is_correct is False:
         return "WRONG"
-    return {None: "", True: "ok", False: "below the goal"}[measured.meets_goal]
+    words = [{None: "", True: "ok", False: "below the goal"}[measured.meets_goal]]
+    words += ["not compared"] if measured.is_correct is None else []
+    return ", ".join(filter(None, words))
+
+
+def failure(run: Run) -> str | None:
+    """Why the results of a run are not what a passed check may rest on; None where they are."""
+    if wrong := [own.row.name for own in run.rows if own.is_correct is False]:
+        return f"wrong: {', '.join(wrong)}"
+    if all(own.is_correct is None for own in run.rows):
+        return "not compared: no result was held against another, which needs PyTorch with this GPU"
+    return None
 
 
 def plot(run: Run) -> str:

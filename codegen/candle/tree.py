@@ -51,6 +51,10 @@ class CandleTree:
         """
         return self._files(self.crates, (".rs",))
 
+    def files(self, *endings: str) -> tuple[str, ...]:
+        """Every file of the crates whose name ends in one of `endings`, sorted. Raises as `rust_files`."""
+        return self._files(self.crates, endings)
+
     def python_files(self) -> tuple[str, ...]:
         """Every .py and .pyi file of the crates that are Python packages too, sorted. Raises as `rust_files`."""
         packages = tuple(crate for crate in self.crates if self.exists(f"{crate.path}/pyproject.toml"))

@@ -25,14 +25,23 @@ _file = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--factor", default=1.1, show_default=True, help="With --against, how many times as long is slower.")
 @as_json
+@click.pass_context
 def command(
-    *, wanted: tuple[str, ...], plot_to: Path | None, against: Path | None, factor: float, as_json: bool
+    context: click.Context,
+    *,
+    wanted: tuple[str, ...],
+    plot_to: Path | None,
+    against: Path | None,
+    factor: float,
+    as_json: bool,
 ) -> None:
     """Time every kernel family on the GPU, in turns with PyTorch if it is installed, and check each result.
 
+    Exits with 8 where a result is wrong, and where none was compared.
+
     Needs a GPU: $CANDLE_ROCM_HIP names a folder with libamdhip64.so and libhiprtc.so, if not those of ROCm.
     """
-    from codegen.bench.results import Run, plot, slower
+    from codegen.bench.results import Run, failure, plot, slower
     from codegen.bench.rows import rows
     from codegen.bench.run import Bench
     from codegen.errors import ExitCode, UsageError
@@ -55,8 +64,11 @@ def command(
     worse = slower(against, run, factor=factor) if against else []
     for regression in worse:
         click.echo(f"slower: {regression}", err=True)
-    if worse or not all(own.is_correct for own in measured):
-        raise SystemExit(ExitCode.VERIFICATION_FAILED)
+    failed = failure(run)
+    if failed:
+        click.echo(failed, err=True)
+    if worse or failed:
+        context.exit(ExitCode.VERIFICATION_FAILED)
 
 
 def _print_table(run: Run, *, compared: bool) -> None:

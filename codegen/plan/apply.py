@@ -12,6 +12,7 @@ from codegen.plan.analysis import analyse
 from codegen.plan.build import phase_specs
 from codegen.plan.git import require_clean
 from codegen.plan.record import RecordHeader, digest_of, sha256
+from codegen.plan.strays import strays
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ def revert_phases(workspace: Workspace, *, down_to: int | None = None, force: bo
 def deviations(
     workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime
 ) -> tuple[Deviation, ...]:
-    """The files that are not what apply would leave, sorted by path."""
+    """The files that are not what apply would leave, and those that it would not leave, sorted by path."""
     wanted = set(phases) or set(workspace.applied) or {spec.phase for spec in phase_specs(workspace.specs, None)}
     required = {number for spec in workspace.specs.phases if spec.phase in wanted for number in spec.requires}
     plan = analyse(workspace, phases=sorted(wanted | required), gating=gating, runtime=runtime).plan
@@ -101,6 +102,8 @@ def deviations(
             found.append(Deviation(path, "is not applied" if pristine else "differs"))
     known = workspace.record.left() if workspace.record is not None else {}
     found += [Deviation(path, "would not be written any more") for path in known if path not in expected]
+    new = {change.path for change in plan.changes if change.before is None}
+    found += [Deviation(path, problem) for path, problem in strays(workspace.tree, new, {*expected, *known})]
     return tuple(sorted(found, key=lambda deviation: deviation.path))
 
 

@@ -6,14 +6,15 @@ import json
 import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from codegen.bench.model import Measured, Operand, Row
-from codegen.bench.results import HEADINGS, Run, plot, slower, verdict
+from codegen.bench.results import HEADINGS, Run, failure, plot, slower, verdict
 from codegen.bench.rows import rows
-from codegen.errors import UsageError
+from codegen.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,7 @@ def test_gigabytes_per_second_are_of_the_bytes_that_must_move() -> None:
 
 @pytest.mark.parametrize(
     ("microseconds", "error", "expected"),
-    [(2.0, 0.0, "ok"), (2.5, 0.0, "below the goal"), (2.0, 1e-3, "WRONG"), (2.0, None, "ok")],
+    [(2.0, 0.0, "ok"), (2.5, 0.0, "below the goal"), (2.0, 1e-3, "WRONG"), (2.0, None, "ok, not compared")],
 )
 def test_a_row_is_held_against_its_limit_and_its_result(
     microseconds: float, error: float | None, expected: str
@@ -47,11 +48,57 @@ def test_a_row_is_held_against_its_limit_and_its_result(
 
 
 def test_without_a_limit_there_is_no_verdict() -> None:
-    assert verdict(measured(row(), 2)) == ""
+    assert verdict(measured(row(), 2, error=0.0)) == ""
+    assert verdict(measured(row(), 2)) == "not compared"
+
+
+def test_a_result_that_was_not_compared_is_not_correct() -> None:
+    own = measured(row(), 2, limit=4300)
+    assert own.is_correct is None
+    assert json.loads(json.dumps(own.document()))["correct"] is None
+
+
+@pytest.mark.parametrize("error", [math.inf, math.nan, 1e-3])
+def test_no_error_but_a_small_one_is_correct(error: float) -> None:
+    assert measured(row(tolerance=1e-4), 2, error=error).is_correct is False
+
+
+def test_a_run_without_a_comparison_fails() -> None:
+    right, wrong, unknown = (measured(row(), 2, error=error) for error in (0.0, 1.0, None))
+
+    assert failure(Run("nvidia", "sm_90", (right, unknown))) is None
+    assert failure(Run("nvidia", "sm_90", (right, wrong))) == "wrong: relu 2^20 f32"
+    for measurements in ((unknown,), ()):
+        assert (failure(Run("nvidia", "sm_90", measurements)) or "").startswith("not compared: ")
+
+
+class WithoutPyTorch:
+    """A GPU that PyTorch is not there for."""
+
+    device = SimpleNamespace(target="nvidia", architecture="sm_90")
+    torch = None
+
+    def measured(self, own: Row) -> Measured:
+        return measured(own, 2)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_bench_without_pytorch_fails_and_says_so(
+    candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("codegen.bench.run.Bench", WithoutPyTorch)
+    result = candle_rocm("bench", "--only", "relu", *form)
+
+    assert result.code == ExitCode.VERIFICATION_FAILED
+    assert "not compared: no result was held against another" in result.stderr
+    if form:
+        assert {own["correct"] for own in result.document["rows"]} == {None}
+    else:
+        assert "not compared" in result.stdout
 
 
 def test_where_pytorch_is_the_limit_the_share_is_of_its_speed() -> None:
-    own = measured(row(limit="rival"), 10, rival=12)
+    own = measured(row(limit="rival"), 10, rival=12, error=0.0)
     assert own.share == own.ratio == 1.2
     assert verdict(own) == "ok"
 

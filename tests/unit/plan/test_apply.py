@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +24,6 @@ from codegen.plan.workspace import Workspace, open_workspace
 from codegen.spec.kinds import Gating, Runtime
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from in_process import CommandLine
 
 ALL = list(READY)
@@ -289,3 +288,43 @@ def test_check_does_not_mind_files_that_are_not_ours(tree: Path) -> None:
     (tree / "candle-core" / "notes.txt").write_text("mine\n")
 
     assert check(tree) == ()
+
+
+@pytest.mark.parametrize("name", ["mine.rs", "ops/old.rs", "notes.txt", "deeper/still/x.hip"])
+def test_check_names_a_file_too_many_in_the_backends_own_folder(tree: Path, name: str) -> None:
+    apply(tree)
+    path = Path(NEW).parent / name
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
+    (tree / path).write_text("fn extra() {}\n")
+
+    folder = "candle-core/src/rocm_backend"
+    assert check(tree) == (Deviation(f"{folder}/{name}", f"is not of candle-rocm, and {folder} is its own"),)
+
+
+def test_check_names_links_in_the_backends_own_folder(tree: Path, tmp_path: Path) -> None:
+    apply(tree)
+    (tree / NEW).with_name("there").symlink_to(tmp_path, target_is_directory=True)
+    (tree / NEW).with_name("nowhere").symlink_to(tmp_path / "gone")
+
+    assert [Path(found.path).name for found in check(tree)] == ["nowhere", "there"]
+
+
+def test_check_names_a_generated_file_that_is_of_no_plan(tree: Path) -> None:
+    """As a test that an older candle-rocm wrote, in a folder where users have tests of their own too."""
+    apply(tree)
+    tests = "candle-core/tests"
+    header = (tree / tests / "rocm_basic.rs").read_text().splitlines()[0]
+    (tree / tests / "rocm_old.rs").write_text(f"{header}\n#[test] fn old() {{}}\n")
+    (tree / tests / "my_rocm.rs").write_text("#[test] fn mine() {}\n")
+
+    problem = "says that candle-rocm generated it, which it does not"
+    assert check(tree) == (Deviation(f"{tests}/rocm_old.rs", problem),)
+
+
+def test_a_file_too_many_is_an_exit_code(tree: Path, candle_rocm: CommandLine) -> None:
+    apply(tree)
+    (tree / NEW).with_name("mine.rs").write_text("")
+    result = candle_rocm("check", tree)
+
+    assert result.code == ExitCode.CHANGES_NEEDED
+    assert result.stdout.startswith("candle-core/src/rocm_backend/mine.rs: ")
