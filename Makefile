@@ -17,7 +17,7 @@ PARTS := releases newest-release backend-tests kernel-tests mutations code-objec
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
-	kernel-tests backend-tests tsan mutations releases newest-release lint format regen bench clean
+	kernel-tests backend-tests tsan mutations sabotage releases newest-release lint format regen bench clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitize
 
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
+
+sabotage: setup emulator ## Do small acts of sabotage in a copy, one at a time: each must turn the right thing red (ACTS=specs narrows).
+	PYTHONPATH=tests $(BIN)/python -m sabotage $(ACTS)
 
 releases: setup emulator ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" builds those only).
 	$(BIN)/pytest tests/releases --ignore tests/releases/newest

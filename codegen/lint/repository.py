@@ -17,6 +17,7 @@ from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.spec.loader import CANDLE_FILE, PHASES_FOLDER, REMEDY, in_order, load_specs, template_names
 from codegen.spec.providers import PROVIDERS, parse_providers
 from codegen.verify.acceptance import ACCEPTANCE, parse_acceptance
+from codegen.verify.unrun import UNRUN, parse_unrun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,6 +62,7 @@ def lint(root: Path | None = None) -> Linted:
     api = _collected(found, lambda: parse_hip_api(_bytes(root, HIP_API)))
     providers = _collected(found, lambda: parse_providers(_bytes(root, PROVIDERS)))
     acceptance = _collected(found, lambda: parse_acceptance(_bytes(root, ACCEPTANCE)))
+    _collected(found, lambda: parse_unrun(_bytes(root, UNRUN)))
     spec_files, kernel_specs = _spec_files(root)
     found += _strays(root, spec_files)
     if not kernel_specs:
@@ -103,7 +105,7 @@ def _spec_files(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The specs that are read, and the names of kernel families among them, by their files' names."""
     folders = {name: sorted((root / name).glob("*.yaml")) for name in (PHASES_FOLDER, f"specs/{KERNELS}")}
     inside = [f"{name}/{path.name}" for name, paths in folders.items() for path in paths]
-    single = [name for name in (CANDLE_FILE, HIP_API, PROVIDERS, ACCEPTANCE) if (root / name).is_file()]
+    single = [name for name in (CANDLE_FILE, HIP_API, PROVIDERS, ACCEPTANCE, UNRUN) if (root / name).is_file()]
     return (*single, *inside), tuple(path.stem for path in folders[f"specs/{KERNELS}"])
 
 
