@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis' settings, the guard against skips in CI, a made-up Candle and the command line."""
+"""What all tests share: hypothesis' settings, guards of the run, a made-up Candle and the command line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import limits
 import pytest
+import skips
+import surroundings
 from hypothesis import settings
 from in_process import CommandLine, copy_of_home
 from made_up import candle_tree
-from skips import in_ci, pytest_configure
-
-__all__ = ["pytest_configure"]
+from surroundings import in_ci
 
 # No deadline: the machines that run this are shared, and a slow example is no failure.
 settings.register_profile("local", deadline=None)
@@ -26,6 +27,12 @@ sys.path.append(str(Path(__file__).parent / "unit" / "candle"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Registers `--update-goldens`, for every folder of tests."""
     parser.addoption("--update-goldens", action="store_true", help="write what is made over the goldens (make regen)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers what watches over a run."""
+    for guard in (surroundings, limits, skips):
+        config.pluginmanager.register(guard, guard.__name__)
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,18 @@
 """A pytest plugin: in CI, a test that is skipped without being listed fails the run.
 
 A test that could not run proves nothing, so each skip that CI may see is written down with its reason in
-tests/allowed_skips.txt: `nodeid-glob : reason` per line, `#` starts a comment.
+tests/allowed_skips.txt: `nodeid-glob : reason` per line, `#` starts a comment. A test that is expected to fail and
+does not run counts as skipped, and a run without any test fails.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
+from surroundings import in_ci
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,21 +54,28 @@ class SkipGuard:
     allowed: AllowedSkips
     unlisted: dict[str, str] = field(default_factory=dict)
     """Reason by node id."""
+    ran: int = 0
+    """Tests that came to their end."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._note(report, expected=hasattr(report, "wasxfail"))
+        reason = getattr(report, "wasxfail", None)
+        # Neither `xfail(run=False)` nor `pytest.xfail()` lets the test come to its end; only the mark by itself does.
+        ran = reason is not None and "xfail" in report.keywords and not reason.startswith("[NOTRUN]")
+        self._note(report, expected=ran)
+        self.ran += report.when == "call" and (ran or not report.skipped)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self._note(report, expected=False)
 
     def _note(self, report: pytest.TestReport | pytest.CollectReport, *, expected: bool) -> None:
         if report.skipped and not expected and not self.allowed.allows(report.nodeid):
-            longrepr = report.longrepr
+            longrepr = getattr(report, "wasxfail", None) or report.longrepr
             reason = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
             self.unlisted[report.nodeid] = reason.removeprefix("Skipped: ")
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.unlisted and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if passed and (self.unlisted or not self.ran):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -75,11 +83,8 @@ class SkipGuard:
             terminalreporter.section(f"skipped, and not listed in {LIST}", red=True)
             for nodeid, reason in sorted(self.unlisted.items()):
                 terminalreporter.line(f"{nodeid} : {reason}")
-
-
-def in_ci() -> bool:
-    """Whether this is a CI run."""
-    return os.environ.get("CI", "").lower() in ("true", "1")
+        if not self.ran:
+            terminalreporter.section("no test ran: nothing was shown", red=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -15,7 +15,7 @@ from emulator.machine import Emulator, emulator_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-os.environ.setdefault("CANDLE_ROCM_EMULATOR_DEVICES", "gfx1100,gfx90a")  # waves of 32 and of 64 lanes
+os.environ["CANDLE_ROCM_EMULATOR_DEVICES"] = "gfx1100,gfx90a"  # waves of 32 and of 64 lanes
 
 
 @cache

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from codegen.device.hip import Launch
 
-os.environ.setdefault("CANDLE_ROCM_EMULATOR_DEVICES", "gfx1100,gfx90a")  # waves of 32 and of 64 lanes
-os.environ.setdefault("CANDLE_ROCM_EMULATOR_MEMORY", "128G")  # addresses for huge tensors; memory only where touched
+os.environ["CANDLE_ROCM_EMULATOR_DEVICES"] = "gfx1100,gfx90a"  # waves of 32 and of 64 lanes
+os.environ["CANDLE_ROCM_EMULATOR_MEMORY"] = "128G"  # addresses for huge tensors; memory only where touched
 
 
 @cache

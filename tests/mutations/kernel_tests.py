@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -108,7 +109,10 @@ def _forked(request: Request) -> int:
     with request.log.open("wb") as log:
         os.dup2(log.fileno(), sys.stdout.fileno())
         os.dup2(log.fileno(), sys.stderr.fileno())
-    signal.alarm(LIMIT_SECONDS)
+    # Not with signal.alarm: pytest-timeout has its own use for that timer.
+    limit = threading.Timer(LIMIT_SECONDS, os.kill, (os.getpid(), signal.SIGKILL))
+    limit.daemon = True
+    limit.start()
     status = pytest.ExitCode.INTERNAL_ERROR.value
     try:
         status = request.run()

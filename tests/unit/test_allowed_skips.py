@@ -86,6 +86,43 @@ def test_a_skipped_module_counts(pytester: pytest.Pytester, monkeypatch: pytest.
     result.stdout.fnmatch_lines(["test_some.py : no numpy"])
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '@pytest.mark.xfail(run=False, reason="later")\ndef test_no(): assert False\n',
+        'def test_no():\n    pytest.xfail("later")\n    assert False\n',
+    ],
+)
+def test_what_is_expected_to_fail_and_does_not_run_counts(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    pytester.makepyfile(test_some=f"import pytest\n\ndef test_yes(): pass\n\n{body}")
+
+    result = run(pytester, monkeypatch)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["test_some.py::test_no : *later*"])
+
+
+@pytest.mark.parametrize("options", [("--collect-only",), ("-k", "nothing_is_called_so"), ("--setup-only",)])
+def test_a_run_without_a_test_fails(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(test_some="def test_yes(): pass\n")
+
+    result = run(pytester, monkeypatch, *options)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*no test ran: nothing was shown*"])
+
+
+def test_a_run_of_allowed_skips_alone_fails(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytester.makepyfile(test_some="import pytest\n\n@pytest.mark.skip(reason='no GPU')\ndef test_gpu(): pass\n")
+    allow(pytester, "test_some.py::* : no GPU here")
+
+    assert run(pytester, monkeypatch).ret == pytest.ExitCode.TESTS_FAILED
+
+
 def test_a_failing_run_stays_one(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makepyfile(test_some="def test_no(): assert False\n")
 
