@@ -28,13 +28,14 @@ OF_A_RUNTIME = frozenset({"libraries", "runtime"})
 def independent_files() -> dict[str, str]:
     """Path below generated/ and text of every new file whose template needs nothing of a Candle tree.
 
-    The folders of another runtime than the default hold what is different with it.
+    The folders of another runtime than the default hold what is different with it, and those of releases up to one what
+    they get in place of a newer file.
     """
     specs, root = load_specs(), repository_root()
     api = parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API).api
     made: dict[str, str] = {}
     for phase, runtime in product(specs.phases, Runtime):
-        folder = f"phase-{phase.phase}" if runtime is Runtime.ROCM_RS else f"phase-{phase.phase}-{runtime}"
+        usual = f"phase-{phase.phase}" if runtime is Runtime.ROCM_RS else f"phase-{phase.phase}-{runtime}"
         # What has declarations comes last: it holds the names that the others use.
         for file in sorted(phase.files, key=lambda file: bool(file.declares)):
             if file.template is None or not file.is_for(runtime) or undeclared(file.template) & OF_A_TREE:
@@ -49,7 +50,10 @@ def independent_files() -> dict[str, str]:
                 "ops_phase": OPS_PHASE,
                 "runtime": runtime,
             }
-            made[f"{folder}/{file.path}"] = render(file.template, context)
+            folder = usual if file.until is None else f"{usual}-until-{file.until}"
+            path = f"{folder}/{file.path}"
+            assert path not in made, f"{file.id} and another rule make {path}: one would hide the other"
+            made[path] = render(file.template, context)
     return made
 
 

@@ -72,7 +72,9 @@ def test_what_cannot_be_interrupted_ends_the_run_by_name(
     result = run(pytester, monkeypatch, "--timeout", "2")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stderr.fnmatch_lines(["test_some.py::test_hears_no_signal took more than 2 s*", "*test_some.py*in test_hears_no_signal"])
+    result.stderr.fnmatch_lines(
+        ["test_some.py::test_hears_no_signal took more than 2 s*", "*test_some.py*in test_hears_no_signal"]
+    )
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "inf", "nan", "soon"])
