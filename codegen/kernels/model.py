@@ -55,6 +55,13 @@ class Hole(Model):
     reason: Reason
 
 
+class Unasked(Model):
+    """Types whose kernels the Rust backend never asks for, and why they are made all the same."""
+
+    types: Types
+    reason: Reason
+
+
 class Contract(Model):
     """What a result may differ by from Candle's CPU backend."""
 
@@ -91,6 +98,8 @@ class Op(Model):
     cpu: AnyTypes
     """Types for which Candle's CPU backend has the op; none for an op that only GPUs have."""
     holes: tuple[Hole, ...] = ()
+    unasked: tuple[Unasked, ...] = ()
+    """By the type of the op's first role."""
     serves: tuple[Name, ...] = ()
     """More of Candle's ops that these kernels compute: conv1d is conv2d of one row."""
     part_of: Name | None = None
@@ -112,6 +121,14 @@ class Op(Model):
             for element in expand(first):
                 if element.kind is not Kind.BITS and not {element.name, element.kind.value} & self.expressions.keys():
                     raise ValueError(f"{self.name} takes {element} but has no expression for {element.kind.value}")
+        return self
+
+    @model_validator(mode="after")
+    def _unasked_are_made(self) -> Op:
+        made = set(expand(next(iter(self.types.values()))))
+        for unasked in self.unasked:
+            if strange := set(expand(unasked.types)) - made:
+                raise ValueError(f"{self.name} has no {min(map(str, strange))} that could be left unasked")
         return self
 
 
