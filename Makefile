@@ -5,6 +5,8 @@ ARCH   ?= all
 VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
+# Lists the mutants; its list decides what a draw is, so its version is a part of a draw.
+CARGO_MUTANTS := 27.1.0
 
 # One cargo profile and one target folder for everything: fast enough to test, small enough to keep.
 export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
@@ -17,7 +19,7 @@ PARTS := releases newest-release backend-tests kernel-tests mutations code-objec
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
-	kernel-tests backend-tests tsan mutations sabotage releases newest-release lint format regen bench clean
+	kernel-tests backend-tests tsan mutations sabotage mutants releases newest-release lint format regen bench clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +83,12 @@ mutations: setup emulator ## Plant faults in kernels: the kernel tests must find
 
 sabotage: setup emulator ## Do small acts of sabotage in a copy, one at a time: each must turn the right thing red (ACTS=specs narrows).
 	PYTHONPATH=tests $(BIN)/python -m sabotage $(ACTS)
+mutants: setup emulator build/tools/bin/cargo-mutants ## Mutants of the Rust backend (MUTANTS=400 SEED=7 SHARD=1/4 DIFF=commit JOBS=2).
+	PYTHONPATH=tests $(BIN)/python -m mutants $(CANDLE) --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
+		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(DIFF),--diff $(DIFF))
+
+build/tools/bin/cargo-mutants:
+	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
 
 releases: setup emulator ## Patch, build and test real Candle releases (RELEASES="0.9.1 0.11.1" builds those only).
 	$(BIN)/pytest tests/releases --ignore tests/releases/newest

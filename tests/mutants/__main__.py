@@ -1,0 +1,112 @@
+"""`python -m mutants`: mutants of the ROCm backend on the emulated device; run by `make mutants`.
+
+Exits with 1 if a mutant survives that accepted.yaml does not list, or if an entry of that file is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from work_folder import work_folder
+
+from codegen.paths import repository_root
+from mutants.accepted import read_accepted, reviewed
+from mutants.backend import Bench, laid_out
+from mutants.campaign import Campaign
+from mutants.diff import touched, touched_lines
+from mutants.mutant import drawn, shard
+from mutants.report import described, place_in_template, summary, survivors
+from mutants.results import Results
+from mutants.trial import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mutants.mutant import Mutant
+    from mutants.results import Result
+
+ACCEPTED = Path(__file__).parent / "accepted.yaml"
+
+
+def main() -> int:
+    """Try the mutants that are asked for, and print what became of them."""
+    asked = _arguments()
+    repository = repository_root()
+    work = work_folder("mutants")
+    bench = laid_out(work, asked.release, repository / asked.program, asked.jobs, _note)
+    wanted = _wanted(bench, asked, repository)
+    tests, waiting = len(bench.baseline.tests), len(bench.baseline.waiting)
+    print(f"{len(wanted)} of {len(bench.mutants)} mutants; {tests} tests pass without one, {waiting} wait for a phase")
+    if not wanted:
+        print("nothing to try: the change touches no line with a mutant")
+        return 0
+    campaign = Campaign(
+        bench.built,
+        bench.baseline,
+        bench.environment,
+        bench.folder_of,
+        Results(bench.folder / "results.jsonl"),
+        jobs=asked.jobs,
+        on_result=_progress,
+    )
+    return _report(bench, wanted, campaign.try_all(wanted), repository)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
+    parser.add_argument("release", nargs="?", default="0.11.1")
+    parser.add_argument("--count", type=int, help="draw so many")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shard", default="1/1", help="part k of n: k/n")
+    parser.add_argument("--diff", help="only lines that changed since this commit")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--program", default="build/tools/bin/cargo-mutants")
+    return parser.parse_args()
+
+
+def _wanted(bench: Bench, asked: argparse.Namespace, repository: Path) -> tuple[Mutant, ...]:
+    mutants: Sequence[Mutant] = bench.mutants
+    if asked.diff:
+        diff = _git(repository, "diff", "--unified=0", "--no-color", asked.diff, "--", "generated", "templates")
+        names = _git(repository, "ls-files", "generated").splitlines()
+        committed = {name: (repository / name).read_bytes() for name in names if (repository / name).exists()}
+        mutants = touched(mutants, touched_lines(diff), committed, bench.originals)
+    return shard(drawn(mutants, asked.count, asked.seed), asked.shard)
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=repository, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _report(bench: Bench, wanted: Sequence[Mutant], results: Mapping[str, Result], repository: Path) -> int:
+    lines = {path: text.decode().splitlines() for path, text in bench.originals.items()}
+    review = reviewed(read_accepted(ACCEPTED), bench.mutants, lines, results)
+    templates = {
+        path.relative_to(repository).as_posix(): path.read_bytes() for path in repository.glob("templates/**/*.j2")
+    }
+    left = survivors(wanted, results, review)
+    for mutant in left:
+        place = place_in_template(mutant, bench.originals, templates)
+        print(described(mutant, results[mutant.name], lines[mutant.file][mutant.line - 1], place))
+    errors = [result for result in results.values() if result.verdict is Verdict.ERROR]
+    for error in errors:
+        print(f"{error.name}\n    error: {error.by}")
+    print(*review.complaints, sep="\n")
+    print(summary(wanted, results, review))
+    return int(bool(left or errors or review.complaints))
+
+
+def _progress(mutant: Mutant, result: Result) -> None:
+    _note(f"{result.verdict:11} {result.seconds:6.1f} s  {mutant.name}: {result.by[:100]}")
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""The tests without a mutant: they have to pass, and each says which mutants it reaches."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from mutants.trial import Ended, judged, run_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from mutants.building import Program
+
+PATIENCE = 1800.0
+"""Seconds for one test without a mutant."""
+WAITS = "is not available on ROCm yet: it comes with phase "
+
+
+class BaselineFailed(Exception):
+    """The tests do not pass without a mutant, so that nothing they say of one is worth anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """A test that passes, and what it reaches."""
+
+    program: str
+    name: str
+    seconds: float
+    reached: frozenset[int]
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "reached": sorted(self.reached)}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Passing:
+        """From JSON."""
+        return cls(**{**document, "reached": frozenset(document["reached"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What passes, and what waits for a phase that the release does not have yet."""
+
+    tests: tuple[Passing, ...]
+    waiting: tuple[str, ...]
+
+    @property
+    def reached(self) -> frozenset[int]:
+        """The mutants that any test reaches."""
+        return frozenset(number for test in self.tests for number in test.reached)
+
+    def about(self, number: int) -> tuple[tuple[str, tuple[Passing, ...]], ...]:
+        """The tests that reach a mutant, by program, those first that take the least time."""
+        by_program: dict[str, list[Passing]] = {}
+        for test in self.tests:
+            if number in test.reached:
+                by_program.setdefault(test.program, []).append(test)
+        ordered = [(name, tuple(sorted(each, key=lambda test: test.seconds))) for name, each in by_program.items()]
+        return tuple(sorted(ordered, key=lambda group: sum(test.seconds for test in group[1])))
+
+
+def tests_of(program: Program, environment: Mapping[str, str]) -> list[str]:
+    """The names of the program's tests, but for those that are ignored."""
+    listing = [
+        subprocess.run(
+            [program.path, "--list", "--format", "terse", *ignored],
+            env={**os.environ, **environment},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for ignored in ((), ("--ignored",))
+    ]
+    names, without = (
+        {line.removesuffix(": test") for line in each.splitlines() if line.endswith(": test")} for each in listing
+    )
+    return sorted(names - without)
+
+
+def about_rocm(program: Program, test: str) -> bool:
+    """Whether the test runs on the device, or is about the backend's own code."""
+    target = program.name.split("/")[1]
+    return target.startswith("rocm_") or "rocm" in test
+
+
+def measured(
+    programs: Sequence[Program],
+    environment: Mapping[str, str],
+    *,
+    folder_of: Callable[[Program], Path],
+    records: Path,
+    jobs: int,
+    wanted: Callable[[Program, str], bool] = about_rocm,
+    run: Callable[..., Ended] = run_tests,
+    on_message: Callable[[str], None] = lambda _line: None,
+) -> Baseline:
+    """Run each test for itself. Raises BaselineFailed if one fails and waits for no phase, or none reaches a mutant."""
+    records.mkdir(parents=True, exist_ok=True)
+    cases = [(p, name) for p in programs for name in tests_of(p, environment) if wanted(p, name)]
+    on_message(f"{len(cases)} tests without a mutant, each for itself")
+
+    def one(numbered: tuple[int, tuple[Program, str]]) -> tuple[Passing | None, str]:
+        number, (program, name) = numbered
+        record = records / str(number)
+        record.unlink(missing_ok=True)
+        record.touch()
+        variables = {**environment, "CANDLE_ROCM_REACHED": str(record)}
+        ended = run(program.path, [name], variables, cwd=folder_of(program), timeout=PATIENCE)
+        if judged(ended, frozenset([name])).verdict is None:
+            reached = frozenset(int(word) for word in record.read_text("ascii").split())
+            return Passing(program.name, name, round(ended.seconds, 3), reached), ""
+        return None, "" if WAITS in ended.output else f"{program.name} {name}:\n{ended.output}"
+
+    with ThreadPoolExecutor(jobs) as pool:
+        results = list(pool.map(one, enumerate(cases)))
+    return _judged(results, [f"{program.name} {name}" for program, name in cases])
+
+
+def _judged(results: Iterable[tuple[Passing | None, str]], names: Iterable[str]) -> Baseline:
+    pairs = list(zip(results, names, strict=True))
+    failures = [why for (test, why), _ in pairs if test is None and why]
+    if failures:
+        raise BaselineFailed(f"{len(failures)} tests fail without a mutant:\n" + "\n".join(failures[:3]))
+    tests = tuple(test for (test, _), _ in pairs if test is not None)
+    if not any(test.reached for test in tests):
+        raise BaselineFailed("no test reaches a mutant: the programs have no switches in them")
+    return Baseline(tests, tuple(name for (test, _), name in pairs if test is None))

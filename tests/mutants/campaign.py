@@ -1,0 +1,91 @@
+"""Mutants one after another, each against the tests that reach it."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mutants.results import Result, Results
+from mutants.trial import Ended, Outcome, Verdict, judged, run_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from mutants.baseline import Baseline
+    from mutants.building import Built, Program
+    from mutants.mutant import Mutant
+
+LEAST = 40.0
+"""Seconds that tests may take with a mutant at least; a loaded machine, or kernels compiled anew, are no hang."""
+TIMES = 8.0
+"""And this many times what they take without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """What trials need: programs with switches, and the tests that pass without."""
+
+    built: Built
+    baseline: Baseline
+    environment: Mapping[str, str]
+    folder_of: Callable[[Program], Path]
+    results: Results
+    jobs: int = 1
+    run: Callable[..., Ended] = run_tests
+    clock: Callable[[], float] = time.monotonic
+    on_result: Callable[[Mutant, Result], None] = field(default=lambda _mutant, _result: None)
+
+    def try_all(self, mutants: Sequence[Mutant]) -> dict[str, Result]:
+        """The results of these mutants by their names: those that are known, and then the others, which are tried."""
+        known = self.results.known()
+        wanted = [mutant for mutant in mutants if mutant.name not in known]
+        found = {mutant.name: known[mutant.name] for mutant in mutants if mutant.name in known}
+        with ThreadPoolExecutor(self.jobs) as pool:
+            for mutant, result in zip(wanted, pool.map(self.result, wanted), strict=True):
+                found[mutant.name] = result
+        return found
+
+    def result(self, mutant: Mutant) -> Result:
+        """Try one, and keep what came of it."""
+        started = self.clock()
+        outcome = self._outcome(mutant.number)
+        verdict = outcome.verdict or Verdict.SURVIVED
+        result = Result(mutant.name, verdict, outcome.by, round(self.clock() - started, 1))
+        self.results.add(result)
+        self.on_result(mutant, result)
+        return result
+
+    def _outcome(self, number: int) -> Outcome:
+        if number in self.built.unviable:
+            return Outcome(Verdict.UNVIABLE, self.built.unviable[number])
+        if number not in self.built.inside:
+            return Outcome(Verdict.ERROR, self.built.unswitchable.get(number, "it is in no program"))
+        groups = self.baseline.about(number)
+        if not groups:
+            return Outcome(Verdict.UNREACHED, "no test runs it")
+        programs = {program.name: program for program in self.built.programs}
+        variables = {**self.environment, "CANDLE_ROCM_MUTANT": str(number)}
+        for name, tests in groups:
+            names = [test.name for test in tests]
+            ended = self.run(
+                programs[name].path,
+                names,
+                variables,
+                cwd=self.folder_of(programs[name]),
+                timeout=LEAST + TIMES * sum(test.seconds for test in tests),
+            )
+            outcome = judged(ended, frozenset(names))
+            if outcome.verdict is not None:
+                return Outcome(outcome.verdict, f"{name}: {outcome.by}")
+        return Outcome(None, f"{sum(len(tests) for _, tests in groups)} tests reach it and pass")
+
+
+def tally(results: Iterable[Result]) -> dict[Verdict, int]:
+    """How many there are of each verdict."""
+    counts = dict.fromkeys(Verdict, 0)
+    for result in results:
+        counts[result.verdict] += 1
+    return counts
