@@ -15,9 +15,10 @@ from work_folder import work_folder
 
 from codegen.paths import repository_root
 from mutants.accepted import read_accepted, reviewed
-from mutants.backend import Bench, laid_out
+from mutants.backend import Backend
 from mutants.campaign import Campaign
 from mutants.diff import touched, touched_lines
+from mutants.kept import Bench, prepared
 from mutants.mutant import drawn, shard
 from mutants.report import described, place_in_template, summary, survivors
 from mutants.results import Results
@@ -37,8 +38,11 @@ def main() -> int:
     asked = _arguments()
     repository = repository_root()
     work = work_folder("mutants")
-    bench = laid_out(work, asked.release, repository / asked.program, asked.jobs, _note)
-    wanted = _wanted(bench, asked, repository)
+    backend = Backend.of(asked.release, work, _note)
+    folder = work / backend.state
+    bench = prepared(backend, folder, repository / asked.program, asked.jobs, _note)
+    sources = backend.sources
+    wanted = _wanted(bench, sources, asked, repository)
     tests, waiting = len(bench.baseline.tests), len(bench.baseline.waiting)
     print(f"{len(wanted)} of {len(bench.mutants)} mutants; {tests} tests pass without one, {waiting} wait for a phase")
     if not wanted:
@@ -47,13 +51,14 @@ def main() -> int:
     campaign = Campaign(
         bench.built,
         bench.baseline,
-        bench.environment,
-        bench.folder_of,
-        Results(bench.folder / "results.jsonl"),
+        backend.environment(folder / "kernels"),
+        backend.folder_of,
+        Results(folder / "results.jsonl"),
+        backend.plain,
         jobs=asked.jobs,
         on_result=_progress,
     )
-    return _report(bench, wanted, campaign.try_all(wanted), repository)
+    return _report(bench, sources, wanted, campaign.try_all(wanted), repository)
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,13 +73,15 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _wanted(bench: Bench, asked: argparse.Namespace, repository: Path) -> tuple[Mutant, ...]:
+def _wanted(
+    bench: Bench, sources: Mapping[str, bytes], asked: argparse.Namespace, repository: Path
+) -> tuple[Mutant, ...]:
     mutants: Sequence[Mutant] = bench.mutants
     if asked.diff:
         diff = _git(repository, "diff", "--unified=0", "--no-color", asked.diff, "--", "generated", "templates")
         names = _git(repository, "ls-files", "generated").splitlines()
         committed = {name: (repository / name).read_bytes() for name in names if (repository / name).exists()}
-        mutants = touched(mutants, touched_lines(diff), committed, bench.originals)
+        mutants = touched(mutants, touched_lines(diff), committed, sources)
     return shard(drawn(mutants, asked.count, asked.seed), asked.shard)
 
 
@@ -82,15 +89,21 @@ def _git(repository: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=repository, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def _report(bench: Bench, wanted: Sequence[Mutant], results: Mapping[str, Result], repository: Path) -> int:
-    lines = {path: text.decode().splitlines() for path, text in bench.originals.items()}
+def _report(
+    bench: Bench,
+    sources: Mapping[str, bytes],
+    wanted: Sequence[Mutant],
+    results: Mapping[str, Result],
+    repository: Path,
+) -> int:
+    lines = {path: text.decode().splitlines() for path, text in sources.items()}
     review = reviewed(read_accepted(ACCEPTED), bench.mutants, lines, results)
     templates = {
         path.relative_to(repository).as_posix(): path.read_bytes() for path in repository.glob("templates/**/*.j2")
     }
     left = survivors(wanted, results, review)
     for mutant in left:
-        place = place_in_template(mutant, bench.originals, templates)
+        place = place_in_template(mutant, sources, templates)
         print(described(mutant, results[mutant.name], lines[mutant.file][mutant.line - 1], place))
     errors = [result for result in results.values() if result.verdict is Verdict.ERROR]
     for error in errors:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,22 @@ from codegen.paths import repository_root
 from codegen.verify.cargo import cargo_environment
 from codegen.verify.hip_libraries import EMULATED_DEVICE, prepare_libraries
 from codegen.verify.scratch import ScratchTree
-from mutants.baseline import Baseline, Passing, measured
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
-from mutants.mutant import Mutant, listed
+from mutants.mutant import listed
+from mutants.switches import plainly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from codegen.verify.subject import Subject
+    from mutants.mutant import Mutant
 
 BACKEND = "candle-core/src/rocm_backend"
-FILES = (f"{BACKEND}/**",)
+MOD = f"{BACKEND}/mod.rs"
+MODULE = f"{BACKEND}/mutated.rs"
+TEMPLATE = Path(__file__).parent / "mutated.rs"
 PROVIDERS = tuple(f"{BACKEND}/{name}.rs" for name in ("miopen", "rocrand", "ops/by_miopen", "ops/by_rocrand"))
 """Behind features of their own, with which other code of the backend is not asked."""
-MODULE = f"{BACKEND}/mutated.rs"
 CRATES = ("candle-core", "candle-nn")
 DEVICES = "gfx1100,gfx90a"
 """What the machine has: waves of 32 lanes and of 64."""
@@ -39,96 +42,81 @@ BUILD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """A patched release, its mutants, and all that is needed to try them."""
+class Backend:
+    """A patched release in a folder of its own, to be compiled with mutants."""
 
-    folder: Path
-    """Of this state of everything that a result depends on."""
-    tree: Path
-    mutants: tuple[Mutant, ...]
-    originals: Mapping[str, bytes]
-    environment: Mapping[str, str]
-    built: Built
-    baseline: Baseline
+    scratch: ScratchTree
+    subject: Subject
+    emulator: Mapping[str, str]
+    """The variables with which it builds and runs on the emulated device."""
+    state: str
+    """A digest of all that a result depends on."""
+    say: Callable[[str], None]
+
+    @classmethod
+    def of(cls, release: str, work: Path, say: Callable[[str], None]) -> Backend:
+        """A release with all phases that it can have."""
+        from benchmarks.patched import patched
+
+        log = work / "logs" / "emulator.log"
+        emulator = prepare_libraries(EMULATED_DEVICE, repository_root(), variables=os.environ, log=log, on_message=say)
+        _, subject = patched(release)
+        state = _digest(release, subject.patched, Path(emulator["ROCM_PATH"]) / "lib")
+        return cls(ScratchTree(work / "tree", work / "target"), subject, emulator, state, say)
+
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """The backend's files."""
+        patched = self.subject.patched.items()
+        return {path: text for path, text in patched if path.startswith(BACKEND) and text is not None}
+
+    def environment(self, kernels: Path) -> dict[str, str]:
+        """What test programs run with; compiled kernels are kept in a folder."""
+        own = {"CANDLE_ROCM_CACHE_DIR": str(kernels), "CANDLE_ROCM_EMULATOR_DEVICES": DEVICES}
+        return {**self.emulator, **own}
 
     def folder_of(self, program: Program) -> Path:
         """Where cargo would run it: in its crate."""
-        return self.tree / program.name.split("/", maxsplit=1)[0]
+        return self.scratch.root / program.name.split("/", maxsplit=1)[0]
 
+    def mutants(self, cargo_mutants: Path) -> tuple[Mutant, ...]:
+        """All that there are, but for the providers'."""
+        with self.scratch.exclusive(self.say):
+            self.scratch.sync(self.subject.root, self.subject.patched)
+            return listed(self.scratch.root, cargo_mutants, [f"{BACKEND}/**"], without=PROVIDERS)
 
-def laid_out(work: Path, release: str, cargo_mutants: Path, jobs: int, say: Callable[[str], None]) -> Bench:
-    """Lay the release out, compile its mutants, and run the tests without one; or take all that from the last time."""
-    from benchmarks.patched import patched
-
-    emulator = prepare_libraries(
-        EMULATED_DEVICE, repository_root(), variables=os.environ, log=work / "logs" / "emulator.log", on_message=say
-    )
-    _, subject = patched(release)
-    template = (Path(__file__).parent / "mutated.rs").read_text("utf-8")
-    state = _digest(release, template, subject.patched, Path(emulator["ROCM_PATH"]) / "lib")
-    folder = work / state
-    environment = {
-        **emulator,
-        "CANDLE_ROCM_CACHE_DIR": str(folder / "kernels"),
-        "CANDLE_ROCM_EMULATOR_DEVICES": DEVICES,
-    }
-    scratch = ScratchTree(work / "tree", work / "target")
-    with scratch.exclusive(say):
-        files = {path: text for path, text in subject.patched.items() if path.startswith(BACKEND) and text is not None}
-        if not (folder / "built.json").exists():
-            scratch.sync(subject.root, subject.patched)
-            mutants = listed(scratch.root, cargo_mutants, FILES)
-            mutants = tuple(mutant for mutant in mutants if mutant.file not in PROVIDERS)
-            _write_json(folder / "mutants.json", [asdict(mutant) for mutant in mutants])
-            say(f"compiling {len(mutants)} mutants")
-            _write_json(folder / "built.json", _built_document(_build(scratch, mutants, files, emulator, say), folder))
-        mutants = tuple(
-            Mutant(**{**entry, "start": tuple(entry["start"]), "end": tuple(entry["end"])})
-            for entry in json.loads((folder / "mutants.json").read_text("utf-8"))
+    def build(self, mutants: Sequence[Mutant]) -> Built:
+        """The programs with all mutants in them that can be switched on."""
+        originals = self.sources
+        declared = originals[MOD].replace(b"\nmod allocator;\n", b"\nmod allocator;\nmod mutated;\n", 1)
+        assert declared != originals[MOD], "mod.rs declares the module"
+        assert not any(mutant.file == MOD for mutant in mutants), "nothing in mod.rs moves"
+        board = Switchboard(
+            self.scratch.root, "crate::rocm_backend::mutated::mutated", MODULE, TEMPLATE.read_text("utf-8")
         )
-        built = _read_built(json.loads((folder / "built.json").read_text("utf-8")))
-        bench = Bench(folder, scratch.root, mutants, files, environment, built, Baseline((), ()))
-        if not (folder / "baseline.json").exists():
-            _write_json(folder / "baseline.json", _baseline_document(bench, jobs, say))
-    document = json.loads((folder / "baseline.json").read_text("utf-8"))
-    baseline = Baseline(tuple(Passing.read(each) for each in document["tests"]), tuple(document["waiting"]))
-    return Bench(folder, scratch.root, mutants, files, environment, built, baseline)
+        with self.scratch.exclusive(self.say):
+            self.scratch.sync(self.subject.root, self.subject.patched)
+            return board.build(mutants, {**originals, MOD: declared}, self._compiled)
 
+    def plain(self, mutant: Mutant) -> Compilation:
+        """The programs with this one mutant, made in its place."""
+        changed = plainly(self.sources[mutant.file], mutant)
+        with self.scratch.exclusive(self.say):
+            self.scratch.sync(self.subject.root, {**self.subject.patched, mutant.file: changed})
+            return self._compiled()
 
-def _build(
-    scratch: ScratchTree,
-    mutants: tuple[Mutant, ...],
-    files: Mapping[str, bytes],
-    emulator: Mapping[str, str],
-    say: Callable[[str], None],
-) -> Built:
-    root = scratch.root
-    mod = f"{BACKEND}/mod.rs"
-    originals = {path: text for path, text in files.items() if path.endswith(".rs")}
-    originals[mod] = originals[mod].replace(b"\nmod allocator;\n", b"\nmod allocator;\nmod mutated;\n", 1)
-    shifted = _below(mutants, mod)
-    assert not shifted, f"mutants below the module's declaration: {shifted}"
-    targets = [
-        word
-        for crate in CRATES
-        for path in sorted((root / crate / "tests").glob("*.rs"))
-        if _on_the_device(path)
-        for word in ("--test", path.stem)
-    ]
-    environment = cargo_environment(scratch.target_dir, **emulator)
-
-    def compiled() -> Compilation:
-        done = compile_with_cargo(root, (*BUILD, *targets), environment)
-        say("compiled" if done.ok else f"{len(done.errors)} errors, of mutants that do not compile")
+    def _compiled(self) -> Compilation:
+        targets = [
+            word
+            for crate in CRATES
+            for path in sorted((self.scratch.root / crate / "tests").glob("*.rs"))
+            if _on_the_device(path)
+            for word in ("--test", path.stem)
+        ]
+        environment = cargo_environment(self.scratch.target_dir, **self.emulator)
+        done = compile_with_cargo(self.scratch.root, (*BUILD, *targets), environment)
+        self.say("compiled" if done.ok else f"{len(done.errors)} errors, of mutants that do not compile")
         return done
-
-    template = (Path(__file__).parent / "mutated.rs").read_text("utf-8")
-    switchboard = Switchboard(root, "crate::rocm_backend::mutated::mutated", MODULE, template)
-    return switchboard.build(mutants, originals, compiled)
-
-
-def _below(mutants: tuple[Mutant, ...], path: str) -> list[str]:
-    return [mutant.name for mutant in mutants if mutant.file == path]
 
 
 def _on_the_device(test: Path) -> bool:
@@ -136,54 +124,11 @@ def _on_the_device(test: Path) -> bool:
     return ("rocm" in text and 'feature = "rocm-' not in text) or "test_device!" in text
 
 
-def _digest(release: str, template: str, overlay: Mapping[str, bytes | None], libraries: Path) -> str:
-    """Of all that a result depends on."""
+def _digest(release: str, overlay: Mapping[str, bytes | None], libraries: Path) -> str:
+    template = TEMPLATE.read_text("utf-8")
     digest = hashlib.sha256(f"{release}\n{template}\n{BUILD}\n{DEVICES}\n".encode())
     for path, content in sorted(overlay.items()):
         digest.update(f"{path} {hashlib.sha256(content or b'').hexdigest()}\n".encode())
     for library in sorted(libraries.glob("*.so")):
         digest.update(f"{library.name} {hashlib.sha256(library.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()[:16]
-
-
-def _built_document(built: Built, folder: Path) -> dict[str, object]:
-    """For JSON; with links to the programs, which cargo may replace."""
-    programs = {}
-    (folder / "programs").mkdir(parents=True, exist_ok=True)
-    for program in built.programs:
-        link = folder / "programs" / program.name.replace("/", "-")
-        link.unlink(missing_ok=True)
-        os.link(program.path, link)
-        programs[program.name] = str(link)
-    return {
-        "programs": programs,
-        "inside": sorted(built.inside),
-        "unviable": {str(number): why for number, why in built.unviable.items()},
-        "unswitchable": {str(number): why for number, why in built.unswitchable.items()},
-    }
-
-
-def _read_built(document: Mapping[str, dict[str, str]]) -> Built:
-    return Built(
-        programs=tuple(Program(name, path) for name, path in document["programs"].items()),
-        inside=frozenset(int(number) for number in document["inside"]),
-        unviable={int(number): why for number, why in document["unviable"].items()},
-        unswitchable={int(number): why for number, why in document["unswitchable"].items()},
-    )
-
-
-def _baseline_document(bench: Bench, jobs: int, say: Callable[[str], None]) -> dict[str, object]:
-    baseline = measured(
-        bench.built.programs,
-        bench.environment,
-        folder_of=bench.folder_of,
-        records=bench.folder / "reached",
-        jobs=jobs,
-        on_message=say,
-    )
-    return {"tests": [test.document() for test in baseline.tests], "waiting": list(baseline.waiting)}
-
-
-def _write_json(path: Path, document: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -44,6 +44,9 @@ class Passing:
         return cls(**{**document, "reached": frozenset(document["reached"])})
 
 
+Groups = tuple[tuple[str, tuple[Passing, ...]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """What passes, and what waits for a phase that the release does not have yet."""
@@ -56,14 +59,22 @@ class Baseline:
         """The mutants that any test reaches."""
         return frozenset(number for test in self.tests for number in test.reached)
 
-    def about(self, number: int) -> tuple[tuple[str, tuple[Passing, ...]], ...]:
+    def about(self, number: int) -> Groups:
         """The tests that reach a mutant, by program, those first that take the least time."""
-        by_program: dict[str, list[Passing]] = {}
-        for test in self.tests:
-            if number in test.reached:
-                by_program.setdefault(test.program, []).append(test)
-        ordered = [(name, tuple(sorted(each, key=lambda test: test.seconds))) for name, each in by_program.items()]
-        return tuple(sorted(ordered, key=lambda group: sum(test.seconds for test in group[1])))
+        return _grouped(test for test in self.tests if number in test.reached)
+
+    @property
+    def about_any(self) -> Groups:
+        """Likewise the tests that reach any mutant."""
+        return _grouped(test for test in self.tests if test.reached)
+
+
+def _grouped(tests: Iterable[Passing]) -> Groups:
+    by_program: dict[str, list[Passing]] = {}
+    for test in tests:
+        by_program.setdefault(test.program, []).append(test)
+    ordered = [(name, tuple(sorted(each, key=lambda test: test.seconds))) for name, each in by_program.items()]
+    return tuple(sorted(ordered, key=lambda group: sum(test.seconds for test in group[1])))
 
 
 def tests_of(program: Program, environment: Mapping[str, str]) -> list[str]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from mutants.baseline import Baseline
-    from mutants.building import Built, Program
+    from mutants.baseline import Baseline, Groups
+    from mutants.building import Built, Compilation, Program
     from mutants.mutant import Mutant
 
 LEAST = 40.0
@@ -33,6 +33,8 @@ class Campaign:
     environment: Mapping[str, str]
     folder_of: Callable[[Program], Path]
     results: Results
+    plain: Callable[[Mutant], Compilation]
+    """Compiles a mutant that has no switch."""
     jobs: int = 1
     run: Callable[..., Ended] = run_tests
     clock: Callable[[], float] = time.monotonic
@@ -43,37 +45,50 @@ class Campaign:
         known = self.results.known()
         wanted = [mutant for mutant in mutants if mutant.name not in known]
         found = {mutant.name: known[mutant.name] for mutant in mutants if mutant.name in known}
+        switches = [mutant for mutant in wanted if mutant.number not in self.built.unswitchable]
         with ThreadPoolExecutor(self.jobs) as pool:
-            for mutant, result in zip(wanted, pool.map(self.result, wanted), strict=True):
-                found[mutant.name] = result
+            found |= {result.name: result for result in pool.map(self.result, switches)}
+        # Each of the others is compiled for itself, one at a time.
+        found |= {mutant.name: self.result(mutant) for mutant in wanted if mutant not in switches}
         return found
 
     def result(self, mutant: Mutant) -> Result:
         """Try one, and keep what came of it."""
         started = self.clock()
-        outcome = self._outcome(mutant.number)
+        outcome = self._compiled(mutant) if mutant.number in self.built.unswitchable else self._switched(mutant.number)
         verdict = outcome.verdict or Verdict.SURVIVED
         result = Result(mutant.name, verdict, outcome.by, round(self.clock() - started, 1))
         self.results.add(result)
         self.on_result(mutant, result)
         return result
 
-    def _outcome(self, number: int) -> Outcome:
+    def _switched(self, number: int) -> Outcome:
         if number in self.built.unviable:
             return Outcome(Verdict.UNVIABLE, self.built.unviable[number])
         if number not in self.built.inside:
-            return Outcome(Verdict.ERROR, self.built.unswitchable.get(number, "it is in no program"))
+            return Outcome(Verdict.ERROR, "it is in no program")
         groups = self.baseline.about(number)
         if not groups:
             return Outcome(Verdict.UNREACHED, "no test runs it")
-        programs = {program.name: program for program in self.built.programs}
-        variables = {**self.environment, "CANDLE_ROCM_MUTANT": str(number)}
+        return self._tested(self.built.programs, groups, {"CANDLE_ROCM_MUTANT": str(number)})
+
+    def _compiled(self, mutant: Mutant) -> Outcome:
+        """Of such a mutant nobody knows which tests reach it: all are run that reach any."""
+        done = self.plain(mutant)
+        if done.ok:
+            return self._tested(done.programs, self.baseline.about_any, {})
+        if done.errors:
+            return Outcome(Verdict.UNVIABLE, str(done.errors[0]["message"]))
+        return Outcome(Verdict.ERROR, done.output[-300:])
+
+    def _tested(self, built: Iterable[Program], groups: Groups, variables: Mapping[str, str]) -> Outcome:
+        programs = {program.name: program for program in built}
         for name, tests in groups:
             names = [test.name for test in tests]
             ended = self.run(
                 programs[name].path,
                 names,
-                variables,
+                {**self.environment, **variables},
                 cwd=self.folder_of(programs[name]),
                 timeout=LEAST + TIMES * sum(test.seconds for test in tests),
             )

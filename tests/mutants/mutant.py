@@ -45,9 +45,10 @@ class Mutant:
         return POSITION.split(self.name, maxsplit=1)[-1]
 
 
-def listed(root: Path, program: Path, files: Sequence[str]) -> tuple[Mutant, ...]:
+def listed(root: Path, program: Path, files: Sequence[str], without: Sequence[str] = ()) -> tuple[Mutant, ...]:
     """All mutants of the files that match the globs, in a tree; asks cargo-mutants."""
     globs = [word for glob in files for word in ("--file", glob)]
+    globs += [word for glob in without for word in ("--exclude", glob)]
     command = [str(program), "mutants", "--list", "--json", "--no-config", "--no-shuffle", "--dir", str(root), *globs]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return read_list(json.loads(done.stdout))

@@ -108,6 +108,12 @@ def switched(source: Source, places: Iterable[Place]) -> Switched:
     return _without_marks(text)
 
 
+def plainly(text: bytes, mutant: Mutant) -> bytes:
+    """The file with the mutant in its place, and no switch."""
+    start, end = offset(text, *mutant.start), offset(text, *mutant.end)
+    return text[:start] + mutant.replacement.encode() + text[end:]
+
+
 def offset(text: bytes, line: int, column: int) -> int:
     """The byte of a line and column that count from 1, columns in characters."""
     lines = text.split(b"\n")

@@ -11,7 +11,7 @@ import mutants
 import pytest
 from mutants.building import Switchboard, blame, read_compilation
 from mutants.mutant import Mutant
-from mutants.switches import NoSwitch, offset, place_of, switched
+from mutants.switches import NoSwitch, offset, place_of, plainly, switched
 
 from codegen.syntax.source import Source
 
@@ -178,3 +178,7 @@ def test_compiled_switches_switch_record_and_leave_out_what_does_not_compile(tmp
     assert said(CANDLE_ROCM_REACHED=str(record)) == "false a.\n"
     assert record.read_text("ascii") == "0\n"
     assert said(CANDLE_ROCM_MUTANT="0") == "true a.\n"
+
+
+def test_a_mutant_without_a_switch_is_made_in_its_place() -> None:
+    assert plainly(b"const N: u8 = 2 + 3;", mutant("const N: u8 = 2 + 3;", "+", "-")) == b"const N: u8 = 2 - 3;"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mutants.accepted import Entry, read_accepted, reviewed
 from mutants.baseline import Baseline, BaselineFailed, Passing, measured
-from mutants.building import Built, Program
+from mutants.building import Built, Compilation, Program
 from mutants.campaign import Campaign
 from mutants.mutant import Mutant
 from mutants.report import summary, survivors
@@ -143,11 +143,12 @@ def mutants(*names: str) -> list[Mutant]:
 class Runs:
     """Stands in for `run_tests`: the tests fail for mutant 0, pass for 1 and are killed for 2."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, const_compiles: bool = True) -> None:
         self.asked: list[str] = []
+        self.const_compiles = const_compiles
 
     def __call__(self, _program: str, tests: Sequence[str], variables: dict[str, str], **_: Any) -> Ended:
-        number = variables["CANDLE_ROCM_MUTANT"]
+        number = variables.get("CANDLE_ROCM_MUTANT", "none")
         self.asked.append(number)
         passed = Ended(0, passed=frozenset(tests), closing=True)
         return {"0": replace(passed, failed="a"), "2": Ended(-signal.SIGKILL)}.get(number, passed)
@@ -157,7 +158,8 @@ def campaign(folder: Path, runs: Runs) -> Campaign:
     test = Passing("candle-core/p", "a", 1.0, frozenset({0, 1, 2}))
     built = Built((Program("candle-core/p", "/p"),), frozenset({0, 1, 2, 3}), {4: "no such operator"}, {5: "const"})
     results = Results(folder / "results.jsonl")
-    return Campaign(built, Baseline((test,), ()), {}, lambda _: folder, results, run=runs)
+    plain = Compilation(ok=runs.const_compiles, programs=built.programs, errors=({"message": "no such constant"},))
+    return Campaign(built, Baseline((test,), ()), {}, lambda _: folder, results, lambda _: plain, run=runs)
 
 
 NAMES = ("bad", "same", "killed", "apart", "nonsense", "const")
@@ -171,8 +173,13 @@ def test_each_kind_of_mutant_gets_its_verdict(tmp_path: Path) -> None:
         "killed": Verdict.ERROR,
         "apart": Verdict.UNREACHED,
         "nonsense": Verdict.UNVIABLE,
-        "const": Verdict.ERROR,
+        "const": Verdict.SURVIVED,
     }
+
+
+def test_a_mutant_without_a_switch_that_does_not_compile_is_unviable(tmp_path: Path) -> None:
+    found = campaign(tmp_path, Runs(const_compiles=False)).try_all(mutants(*NAMES)[5:])
+    assert [(result.verdict, result.by) for result in found.values()] == [(Verdict.UNVIABLE, "no such constant")]
 
 
 def test_a_second_run_tries_only_what_is_not_known(tmp_path: Path) -> None:
@@ -181,7 +188,7 @@ def test_a_second_run_tries_only_what_is_not_known(tmp_path: Path) -> None:
         file.write('{"name": "cut o')
     again = Runs()
     found = campaign(tmp_path, again).try_all(mutants(*NAMES))
-    assert again.asked == ["2"]
+    assert again.asked == ["2", "none"]
     assert len(found) == 6
     once_more = Runs()
     campaign(tmp_path, once_more).try_all(mutants(*NAMES))
