@@ -19,10 +19,11 @@ PARTS := releases newest-release backend-tests kernel-tests mutations code-objec
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
-	kernel-tests backend-tests tsan mutations sabotage mutants releases newest-release lint format regen bench clean
+	kernel-tests backend-tests tsan mutations sabotage mutants mutants-emulator releases newest-release lint format \
+	regen bench clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## Make the virtual environment with everything in it.
 
@@ -81,11 +82,16 @@ tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitize
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
 
-sabotage: setup emulator ## Do small acts of sabotage in a copy, one at a time: each must turn the right thing red (ACTS=specs narrows).
+sabotage: setup emulator ## Do small acts of sabotage in a copy: each must turn the right thing red (ACTS=specs narrows).
 	PYTHONPATH=tests $(BIN)/python -m sabotage $(ACTS)
+
 mutants: setup emulator build/tools/bin/cargo-mutants ## Mutants of the Rust backend (MUTANTS=400 SEED=7 SHARD=1/4 DIFF=commit JOBS=2).
 	PYTHONPATH=tests $(BIN)/python -m mutants $(CANDLE) --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
 		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(DIFF),--diff $(DIFF))
+
+mutants-emulator: setup emulator build/tools/bin/cargo-mutants ## Mutants of the emulated device, likewise.
+	PYTHONPATH=tests $(BIN)/python -m mutants --emulator --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
+		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS))
 
 build/tools/bin/cargo-mutants:
 	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
@@ -112,7 +118,7 @@ format: setup ## Format the Python sources.
 	$(BIN)/ruff check --fix .
 
 regen: setup ## Write again what is generated and committed (goldens, generated/).
-	$(BIN)/pytest -q tests/golden tests/rocm tests/releases/test_expected_names.py tests/releases/test_sites.py --update-goldens
+	$(BIN)/pytest -q tests/golden tests/rocm --update-goldens
 
 bench: setup ## Time the generator on CANDLE; Candle's own benchmarks, CPU beside emulated device (GROUPS="affine matmul" narrows).
 	$(BIN)/python -m benchmarks.generator $(CANDLE)

@@ -1,4 +1,4 @@
-"""`python -m mutants`: mutants of the ROCm backend on the emulated device; run by `make mutants`.
+"""`python -m mutants`: mutants of the ROCm backend on the emulated device, or of that device; run by `make mutants`.
 
 Exits with 1 if a mutant survives that accepted.yaml does not list, or if an entry of that file is out of date.
 """
@@ -18,7 +18,8 @@ from mutants.accepted import read_accepted, reviewed
 from mutants.backend import Backend
 from mutants.campaign import Campaign
 from mutants.diff import touched, touched_lines
-from mutants.kept import Bench, prepared
+from mutants.emulated import Emulated
+from mutants.kept import Bench, Subject, prepared
 from mutants.mutant import drawn, shard
 from mutants.report import described, place_in_template, summary, survivors
 from mutants.results import Results
@@ -38,10 +39,10 @@ def main() -> int:
     asked = _arguments()
     repository = repository_root()
     work = work_folder("mutants")
-    backend = Backend.of(asked.release, work, _note)
-    folder = work / backend.state
-    bench = prepared(backend, folder, repository / asked.program, asked.jobs, _note)
-    sources = backend.sources
+    subject: Subject = Emulated.here(work, _note) if asked.emulator else Backend.of(asked.release, work, _note)
+    folder = work / subject.state
+    bench = prepared(subject, folder, repository / asked.program, asked.jobs, _note)
+    sources = subject.sources
     wanted = _wanted(bench, sources, asked, repository)
     tests, waiting = len(bench.baseline.tests), len(bench.baseline.waiting)
     print(f"{len(wanted)} of {len(bench.mutants)} mutants; {tests} tests pass without one, {waiting} wait for a phase")
@@ -51,10 +52,11 @@ def main() -> int:
     campaign = Campaign(
         bench.built,
         bench.baseline,
-        backend.environment(folder / "kernels"),
-        backend.folder_of,
+        subject.environment(folder / "kernels"),
+        subject.folder_of,
         Results(folder / "results.jsonl"),
-        backend.plain,
+        subject.plain,
+        run=subject.run,
         jobs=asked.jobs,
         on_result=_progress,
     )
@@ -67,6 +69,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="draw so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shard", default="1/1", help="part k of n: k/n")
+    parser.add_argument("--emulator", action="store_true", help="of the emulated libraries, not of the backend")
     parser.add_argument("--diff", help="only lines that changed since this commit")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--program", default="build/tools/bin/cargo-mutants")

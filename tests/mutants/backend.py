@@ -12,9 +12,12 @@ from codegen.paths import repository_root
 from codegen.verify.cargo import cargo_environment
 from codegen.verify.hip_libraries import EMULATED_DEVICE, prepare_libraries
 from codegen.verify.scratch import ScratchTree
+from mutants.baseline import names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
+from mutants.files import MUTATED
 from mutants.mutant import listed
 from mutants.switches import plainly
+from mutants.trial import run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 BACKEND = "candle-core/src/rocm_backend"
 MOD = f"{BACKEND}/mod.rs"
 MODULE = f"{BACKEND}/mutated.rs"
-TEMPLATE = Path(__file__).parent / "mutated.rs"
 PROVIDERS = tuple(f"{BACKEND}/{name}.rs" for name in ("miopen", "rocrand", "ops/by_miopen", "ops/by_rocrand"))
 """Behind features of their own, with which other code of the backend is not asked."""
 CRATES = ("candle-core", "candle-nn")
@@ -92,7 +94,7 @@ class Backend:
         assert declared != originals[MOD], "mod.rs declares the module"
         assert not any(mutant.file == MOD for mutant in mutants), "nothing in mod.rs moves"
         board = Switchboard(
-            self.scratch.root, "crate::rocm_backend::mutated::mutated", MODULE, TEMPLATE.read_text("utf-8")
+            self.scratch.root, "crate::rocm_backend::mutated::mutated", (MODULE,), MUTATED.read_text("utf-8")
         )
         with self.scratch.exclusive(self.say):
             self.scratch.sync(self.subject.root, self.subject.patched)
@@ -104,6 +106,13 @@ class Backend:
         with self.scratch.exclusive(self.say):
             self.scratch.sync(self.subject.root, {**self.subject.patched, mutant.file: changed})
             return self._compiled()
+
+    @staticmethod
+    def cases(programs: Sequence[Program], environment: Mapping[str, str]) -> list[tuple[Program, str]]:
+        """The tests on the device, and those of the backend's own code."""
+        return [(p, name) for p in programs for name in names_of(p, environment) if _about_rocm(p, name)]
+
+    run = staticmethod(run_tests)
 
     def _compiled(self) -> Compilation:
         targets = [
@@ -119,13 +128,19 @@ class Backend:
         return done
 
 
+def _about_rocm(program: Program, test: str) -> bool:
+    """Whether the test runs on the device, or is about the backend's own code."""
+    target = program.name.split("/")[1]
+    return target.startswith("rocm_") or "rocm" in test
+
+
 def _on_the_device(test: Path) -> bool:
     text = test.read_text("utf-8")
     return ("rocm" in text and 'feature = "rocm-' not in text) or "test_device!" in text
 
 
 def _digest(release: str, overlay: Mapping[str, bytes | None], libraries: Path) -> str:
-    template = TEMPLATE.read_text("utf-8")
+    template = MUTATED.read_text("utf-8")
     digest = hashlib.sha256(f"{release}\n{template}\n{BUILD}\n{DEVICES}\n".encode())
     for path, content in sorted(overlay.items()):
         digest.update(f"{path} {hashlib.sha256(content or b'').hexdigest()}\n".encode())

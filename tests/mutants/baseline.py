@@ -77,7 +77,7 @@ def _grouped(tests: Iterable[Passing]) -> Groups:
     return tuple(sorted(ordered, key=lambda group: sum(test.seconds for test in group[1])))
 
 
-def tests_of(program: Program, environment: Mapping[str, str]) -> list[str]:
+def names_of(program: Program, environment: Mapping[str, str]) -> list[str]:
     """The names of the program's tests, but for those that are ignored."""
     listing = [
         subprocess.run(
@@ -95,26 +95,18 @@ def tests_of(program: Program, environment: Mapping[str, str]) -> list[str]:
     return sorted(names - without)
 
 
-def about_rocm(program: Program, test: str) -> bool:
-    """Whether the test runs on the device, or is about the backend's own code."""
-    target = program.name.split("/")[1]
-    return target.startswith("rocm_") or "rocm" in test
-
-
 def measured(
-    programs: Sequence[Program],
+    cases: Sequence[tuple[Program, str]],
     environment: Mapping[str, str],
     *,
     folder_of: Callable[[Program], Path],
     records: Path,
     jobs: int,
-    wanted: Callable[[Program, str], bool] = about_rocm,
     run: Callable[..., Ended] = run_tests,
     on_message: Callable[[str], None] = lambda _line: None,
 ) -> Baseline:
     """Run each test for itself. Raises BaselineFailed if one fails and waits for no phase, or none reaches a mutant."""
     records.mkdir(parents=True, exist_ok=True)
-    cases = [(p, name) for p in programs for name in tests_of(p, environment) if wanted(p, name)]
     on_message(f"{len(cases)} tests without a mutant, each for itself")
 
     def one(numbered: tuple[int, tuple[Program, str]]) -> tuple[Passing | None, str]:

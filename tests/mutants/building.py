@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codegen.syntax.source import Source
+from mutants.files import write_if_changed
 from mutants.switches import NoSwitch, Place, Switched, place_of, switched
 
 if TYPE_CHECKING:
@@ -57,9 +58,6 @@ class Built:
     """Why others have no switch."""
 
 
-Compile = "Callable[[], Compilation]"
-
-
 @dataclass(frozen=True, slots=True)
 class Switchboard:
     """Where switches are written: sources of a tree, and the file that has `mutated`."""
@@ -67,8 +65,8 @@ class Switchboard:
     root: Path
     function: str
     """The path of `mutated` in the crate."""
-    module: str
-    """The file that has it."""
+    modules: tuple[str, ...]
+    """The files that have it, one in each crate."""
     template: str
     """What that file says, for no mutants."""
 
@@ -112,7 +110,8 @@ class Switchboard:
         for path, text in texts.items():
             write_if_changed(self.root / path, text.text)
         module = self.template.replace("const COUNT: usize = 0;", f"const COUNT: usize = {count};")
-        write_if_changed(self.root / self.module, module.encode())
+        for path in self.modules:
+            write_if_changed(self.root / path, module.encode())
 
 
 def blame(errors: Iterable[Mapping[str, Any]], texts: Mapping[str, Switched]) -> dict[int, str]:
@@ -158,9 +157,3 @@ def read_compilation(stdout: str, stderr: str, *, ok: bool) -> Compilation:
             errors.append(message["message"])
             rendered.append(message["message"]["rendered"])
     return Compilation(ok, tuple(sorted(programs, key=lambda one: one.name)), tuple(errors), "\n".join(rendered))
-
-
-def write_if_changed(path: Path, content: bytes) -> None:
-    """Leaves a file alone that is as wanted, so that cargo does not compile it anew."""
-    if not path.exists() or path.read_bytes() != content:
-        path.write_bytes(content)

@@ -3,19 +3,55 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mutants.baseline import Baseline, Passing, measured
 from mutants.building import Built, Program
+from mutants.files import linked
 from mutants.mutant import Mutant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
-    from mutants.backend import Backend
+    from mutants.building import Compilation
+    from mutants.trial import Ended
+
+
+class Subject(Protocol):
+    """Whose mutants are tried."""
+
+    @property
+    def state(self) -> str:
+        """A digest of all that a result depends on."""
+
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """The files that are mutated, as they are."""
+
+    def environment(self, kernels: Path) -> dict[str, str]:
+        """What tests run with; compiled kernels are kept in a folder."""
+
+    def folder_of(self, program: Program) -> Path:
+        """Where a program is run."""
+
+    def mutants(self, cargo_mutants: Path) -> tuple[Mutant, ...]:
+        """All that there are."""
+
+    def build(self, mutants: Sequence[Mutant]) -> Built:
+        """The programs with all mutants in them that can be switched on."""
+
+    def plain(self, mutant: Mutant) -> Compilation:
+        """The programs with one mutant, made in its place."""
+
+    def cases(self, programs: Sequence[Program], environment: Mapping[str, str]) -> list[tuple[Program, str]]:
+        """The tests that judge."""
+
+    def run(
+        self, program: str, tests: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float
+    ) -> Ended:
+        """Run tests of one program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +63,27 @@ class Bench:
     baseline: Baseline
 
 
-def prepared(backend: Backend, folder: Path, cargo_mutants: Path, jobs: int, say: Callable[[str], None]) -> Bench:
+def prepared(subject: Subject, folder: Path, cargo_mutants: Path, jobs: int, say: Callable[[str], None]) -> Bench:
     """List, compile and run the tests without a mutant; what an earlier run left in the folder is not done again.
 
     Raises BuildFailed and BaselineFailed.
     """
-    listing = _kept(folder / "mutants.json", lambda: [asdict(mutant) for mutant in backend.mutants(cargo_mutants)])
+    listing = _kept(folder / "mutants.json", lambda: [asdict(mutant) for mutant in subject.mutants(cargo_mutants)])
     mutants = tuple(Mutant(**{**each, "start": tuple(each["start"]), "end": tuple(each["end"])}) for each in listing)
 
     def build() -> Any:
         say(f"compiling {len(mutants)} mutants")
-        return _built_document(backend.build(mutants), folder / "programs")
+        return _built_document(subject.build(mutants), folder / "programs")
 
     built = _read_built(_kept(folder / "built.json", build))
 
     def run() -> Any:
+        environment = subject.environment(folder / "kernels")
         baseline = measured(
-            built.programs,
-            backend.environment(folder / "kernels"),
-            folder_of=backend.folder_of,
+            subject.cases(built.programs, environment),
+            environment,
+            folder_of=subject.folder_of,
+            run=subject.run,
             records=folder / "reached",
             jobs=jobs,
             on_message=say,
@@ -70,13 +108,11 @@ def _kept(path: Path, make: Callable[[], Any]) -> Any:
 
 def _built_document(built: Built, folder: Path) -> dict[str, object]:
     """For JSON; with links to the programs, as cargo replaces its own."""
-    folder.mkdir(parents=True, exist_ok=True)
     programs = {}
     for program in built.programs:
+        built_by_cargo = not program.path.endswith(".py")
         link = folder / program.name.replace("/", "-")
-        link.unlink(missing_ok=True)
-        os.link(program.path, link)
-        programs[program.name] = str(link)
+        programs[program.name] = str(linked(Path(program.path), link)) if built_by_cargo else program.path
     return {
         "programs": programs,
         "inside": sorted(built.inside),

@@ -133,7 +133,11 @@ def run_tests(
     program: str | Path, tests: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float
 ) -> Ended:
     """Run these tests of a libtest program, one after another, until one fails; ends it and its children then."""
-    command = [str(program), "--exact", "--test-threads=1", *tests]
+    return run_lines([str(program), "--exact", "--test-threads=1", *tests], environment, cwd=cwd, timeout=timeout)
+
+
+def run_lines(command: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float) -> Ended:
+    """Run a program and follow its lines."""
     reader, started, expired = Reader(), time.monotonic(), threading.Event()
     try:
         process = subprocess.Popen(

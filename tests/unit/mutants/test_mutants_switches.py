@@ -156,7 +156,7 @@ MODULE = Path(mutants.__file__).parent / "mutated.rs"
 @pytest.mark.skipif(shutil.which("rustc") is None, reason="needs rustc")
 def test_compiled_switches_switch_record_and_leave_out_what_does_not_compile(tmp_path: Path) -> None:
     template = MODULE.read_text("utf-8")
-    board = Switchboard(tmp_path, "crate::mutated::mutated", MODULE.name, template)
+    board = Switchboard(tmp_path, "crate::mutated::mutated", (MODULE.name,), template)
     both = [mutant(SOURCE, "<", "<=", number=0), mutant(SOURCE, "+", "-", number=1)]
 
     def compiled() -> Compilation:

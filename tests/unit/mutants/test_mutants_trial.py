@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mutants.accepted import Entry, read_accepted, reviewed
-from mutants.baseline import Baseline, BaselineFailed, Passing, measured
+from mutants.baseline import Baseline, BaselineFailed, Passing, measured, names_of
 from mutants.building import Built, Compilation, Program
 from mutants.campaign import Campaign
+from mutants.emulated import Emulated
 from mutants.mutant import Mutant
 from mutants.report import summary, survivors
 from mutants.results import Result, Results
@@ -108,8 +109,14 @@ def test_nothing_short_of_all_evidence_is_a_pass(ended: Ended) -> None:
     assert judged(ended, WANTED).verdict is Verdict.CAUGHT
 
 
+def cases_of(made_up: Program) -> list[tuple[Program, str]]:
+    return [(made_up, name) for name in names_of(made_up, {})]
+
+
 def baseline_of(folder: Path, **tests: str) -> Baseline:
-    return measured([program(folder, **tests)], {}, folder_of=lambda _: folder, records=folder / "reached", jobs=1)
+    return measured(
+        cases_of(program(folder, **tests)), {}, folder_of=lambda _: folder, records=folder / "reached", jobs=1
+    )
 
 
 REACHES = "open(os.environ['CANDLE_ROCM_REACHED'], 'a').write('{}\\n')"
@@ -193,6 +200,36 @@ def test_a_second_run_tries_only_what_is_not_known(tmp_path: Path) -> None:
     once_more = Runs()
     campaign(tmp_path, once_more).try_all(mutants(*NAMES))
     assert once_more.asked == ["2"], "what was ended from outside is tried again"
+
+
+PYTHON_TESTS = """\
+import os, signal
+import pytest
+
+def test_one():
+    {first}
+
+def test_two():
+    assert 1 + 1 == 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "verdict"),
+    [
+        ("pass", None),
+        ("assert os.name == 'another'", Verdict.CAUGHT),
+        ("pytest.skip('no device')", Verdict.CAUGHT),
+        ("os.abort()", Verdict.CAUGHT),
+        ("os.kill(os.getpid(), signal.SIGKILL)", Verdict.ERROR),
+        ("pytest.exit('enough')", Verdict.ERROR),
+    ],
+)
+def test_files_of_python_tests_are_judged_alike(tmp_path: Path, first: str, verdict: Verdict | None) -> None:
+    path = tmp_path / "test_it.py"
+    path.write_text(PYTHON_TESTS.format(first=first))
+    ended = Emulated.run(str(path), [], {}, cwd=tmp_path, timeout=300)
+    assert judged(ended, frozenset({"test_it.py (2 passed)"})).verdict is verdict
 
 
 LINES = {"a.rs": ["let a = b < c;", "  let d = e < f; ", "x", "y", "z", "w"]}

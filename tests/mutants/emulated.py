@@ -1,0 +1,146 @@
+"""The emulated libraries: their own unit tests, and tests/emulator through Python, as judges."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.paths import repository_root
+from codegen.verify.scratch import ScratchTree, tree_files
+from mutants.baseline import names_of
+from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
+from mutants.files import MUTATED, linked
+from mutants.mutant import listed
+from mutants.switches import plainly
+from mutants.trial import Ended, run_lines, run_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from mutants.mutant import Mutant
+
+CRATES = ("amdhip64", "rocblas", "runtime")
+FIRST_MODULE = re.compile(rb"^(?:pub )?mod \w+;$", re.MULTILINE)
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider", "-p", "no:randomly")
+FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<name>\S+)")
+PASSED = re.compile(r"^(?P<count>\d+ passed(?:, \d+ skipped)?) in ")
+TESTS_FAILED = 1
+"""pytest's exit status; 2 to 5 mean that it could not run them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emulated:
+    """The sources of the emulated libraries in a folder of their own, to be compiled with mutants."""
+
+    scratch: ScratchTree
+    work: Path
+    state: str
+    say: Callable[[str], None]
+
+    @classmethod
+    def here(cls, work: Path, say: Callable[[str], None]) -> Emulated:
+        """As this repository has them."""
+        digest = hashlib.sha256(MUTATED.read_bytes())
+        for folder in ("emulator", "tests/emulator"):
+            root = repository_root() / folder
+            for path in tree_files(root):
+                if not path.endswith(".pyc"):
+                    digest.update(f"{path} {hashlib.sha256((root / path).read_bytes()).hexdigest()}\n".encode())
+        state = f"emulator-{digest.hexdigest()[:16]}"
+        return cls(ScratchTree(work / "emulator", work / "emulator-target"), work / state, state, say)
+
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """The files that are mutated."""
+        root = repository_root() / "emulator"
+        return {path: (root / path).read_bytes() for path in tree_files(root) if path.split("/")[0] in CRATES}
+
+    def environment(self, kernels: Path) -> dict[str, str]:
+        """What tests run with; `kernels` is where other programs keep theirs."""
+        return {"CANDLE_ROCM_HIP": str(self.work / "libraries"), "CANDLE_ROCM_CACHE_DIR": str(kernels)}
+
+    def folder_of(self, program: Program) -> Path:
+        """Where cargo or pytest would run it."""
+        crate = program.name.split("/", maxsplit=1)[0]
+        return repository_root() if crate == "pytest" else self.scratch.root / crate
+
+    def mutants(self, cargo_mutants: Path) -> tuple[Mutant, ...]:
+        """All that there are."""
+        with self.scratch.exclusive(self.say):
+            self.scratch.sync(repository_root() / "emulator")
+            return listed(self.scratch.root, cargo_mutants, [f"{crate}/src/**" for crate in CRATES])
+
+    def build(self, mutants: Sequence[Mutant]) -> Built:
+        """The libraries and programs with all mutants in them that can be switched on."""
+        originals = {path: text for path, text in self.sources.items() if path.endswith(".rs")}
+        for crate in CRATES:
+            root = f"{crate}/src/lib.rs"
+            # On a line that is there, so that no mutant moves to another.
+            originals[root] = FIRST_MODULE.sub(rb"mod mutated; \g<0>", originals[root], count=1)
+        modules = tuple(f"{crate}/src/mutated.rs" for crate in CRATES)
+        board = Switchboard(self.scratch.root, "crate::mutated::mutated", modules, MUTATED.read_text("utf-8"))
+        with self.scratch.exclusive(self.say):
+            self.scratch.sync(repository_root() / "emulator")
+            return board.build(mutants, originals, self._compiled)
+
+    def plain(self, mutant: Mutant) -> Compilation:
+        """The libraries and programs with this one mutant, made in its place."""
+        changed = plainly(self.sources[mutant.file], mutant)
+        with self.scratch.exclusive(self.say):
+            self.scratch.sync(repository_root() / "emulator", {mutant.file: changed})
+            return self._compiled()
+
+    def cases(self, programs: Sequence[Program], environment: Mapping[str, str]) -> list[tuple[Program, str]]:
+        """The unit tests, and each file of Python tests with the number of its tests that pass."""
+        found = []
+        for program in programs:
+            if program.name.startswith("pytest/"):
+                self.say(f"{program.name} once, to compile its kernels")
+                ended = self.run(program.path, [], environment, cwd=repository_root(), timeout=1800)
+                found += [(program, name) for name in ended.passed or {f"does not pass: {ended.output}"}]
+            else:
+                found += [(program, name) for name in names_of(program, environment)]
+        return found
+
+    @staticmethod
+    def run(program: str, tests: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float) -> Ended:
+        """Run tests of a program of Rust's, or a file of Python tests until one fails."""
+        if not program.endswith(".py"):
+            return run_tests(program, tests, environment, cwd=cwd, timeout=timeout)
+        ended = run_lines([*PYTEST, program], environment, cwd=cwd, timeout=timeout)
+        return read_pytest(ended, program)
+
+    def _compiled(self) -> Compilation:
+        root, target = self.scratch.root, str(self.scratch.target_dir.resolve())
+        packages = [word for crate in CRATES for word in ("--package", f"candle-rocm-emulator-{crate}")]
+        for arguments in (("build",), ("test", "--no-run", *packages)):
+            done = compile_with_cargo(root, (*arguments, "--release"), {"CARGO_TARGET_DIR": target})
+            self.say("compiled" if done.ok else f"{len(done.errors)} errors, of mutants that do not compile")
+            if not done.ok:
+                return done
+        for library in sorted((self.scratch.target_dir / "release").glob("lib*.so")):
+            linked(library, self.work / "libraries" / library.name)
+        files = sorted((repository_root() / "tests" / "emulator").glob("test_*.py"))
+        python = tuple(Program(f"pytest/{file.stem}", str(file)) for file in files)
+        return Compilation(done.ok, (*done.programs, *python), done.errors, done.output)
+
+
+def read_pytest(ended: Ended, program: str) -> Ended:
+    """What pytest's last lines say: the first failure, or one `test` that stands for as many as passed."""
+    lines = ended.output.splitlines()
+    failures = [found["name"] for line in lines if (found := FAILED.match(line)) is not None]
+    counts = [found["count"] for line in lines if (found := PASSED.match(line)) is not None]
+    name = program.rsplit("/", maxsplit=1)[-1]
+    return Ended(
+        status=ended.status if ended.status in (0, TESTS_FAILED) or (ended.status or 0) < 0 else None,
+        failed=failures[0] if failures and ended.status == TESTS_FAILED else "",
+        passed=frozenset(f"{name} ({count})" for count in counts),
+        closing=bool(counts),
+        timed_out=ended.timed_out,
+        seconds=ended.seconds,
+        output=ended.output,
+    )
