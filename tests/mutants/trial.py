@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from codegen.verify.diagnostics import TEST_RESULT
+from codegen.verify.libtest import CLOSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +118,7 @@ class Reader:
             self.running = line.split()[1]
         elif self.running and line in ("ok", "FAILED"):
             self._end(self.running, line)
-        if TEST_RESULT.search(line):
+        if CLOSING.search(line):
             self.closing = True
 
     def _end(self, name: str, how: str) -> None:
