@@ -10,6 +10,7 @@ from codegen.kernels.dtypes import DTYPES
 from codegen.paths import repository_root, templates_dir
 from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
+from codegen.release import in_range
 from codegen.render.backend import BACKEND, FileContext, Header, backend_context
 from codegen.render.environment import render
 from codegen.render.hip_api import refuse_unknown_names, used_names
@@ -75,13 +76,16 @@ def new_files(
     table does not have.
     """
     made: dict[str, EditedText] = {}
+    differences = tuple(each for each in phase.differences if in_range(tree.release, each.since, each.until))
     for rule in sorted(files, key=lambda rule: bool(rule.declares)):
         _refuse_existing(tree, rule.path)
         where = specs.where(rule.id)
         if rule.template is not None:
             header = Header(phase.phase, rule.template, where.rsplit(":", 1)[0])
             names = _c_names({**earlier, **made}, backend) if rule.declares else frozenset()
-            context = FileContext.of(header, backend, runtime, declares=rule.declares, names=names)
+            context = FileContext.of(
+                header, backend, runtime, declares=rule.declares, names=names, differences=differences
+            )
             text = render(rule.template, context, root=templates_dir())
         else:
             text = rename(tree.read(rule.mirror or "").decode())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from codegen.errors import Location
     from codegen.spec.hip_api import HipApi
+    from codegen.spec.model import CpuDifference
 
 BACKEND = "candle-core/src/backend.rs"
 DUMMY_CUDA = "candle-core/src/dummy_cuda_backend.rs"
@@ -206,6 +207,8 @@ class FileContext:
     runtime: Runtime
     libraries: tuple[BoundLibrary, ...]
     """What the file declares."""
+    differences: tuple[CpuDifference, ...] = ()
+    """From the CPU backend, of this release."""
     ops_phase: int = OPS_PHASE
     """The phase that brings what is not written."""
 
@@ -218,6 +221,7 @@ class FileContext:
         *,
         declares: Sequence[str] = (),
         names: frozenset[str] = frozenset(),
+        differences: tuple[CpuDifference, ...] = (),
     ) -> FileContext:
         """The context of the file that `header` describes, which declares what `names` use of those libraries."""
         libraries = bound_libraries(backend.hip_api, declares, names, runtime)
@@ -232,6 +236,7 @@ class FileContext:
             elements.unused_index,
             runtime,
             libraries,
+            differences,
         )
 
 

@@ -70,6 +70,17 @@ class Early(StrEnum):
     """An arm that returns a typed error naming the operation and the phase that brings it."""
 
 
+class Difference(StrEnum):
+    """How an operation of the ROCm backend differs from Candle's CPU backend; the words are those of rocm_matrix."""
+
+    NOT_ASKED = "NotAsked"
+    """The CPU must not be asked: it would end the process, or never answer."""
+    MORE = "More"
+    """ROCm gives a result where the CPU refuses."""
+    WRONG = "Wrong"
+    """The CPU's result is wrong, or much coarser than its type."""
+
+
 class Gating(StrEnum):
     """How generated branches are switched off when the `rocm` feature is."""
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from codegen.spec.kinds import Early, Gating, Runtime, SiteKind, Verb
+from codegen.spec.kinds import Difference, Early, Gating, Runtime, SiteKind, Verb
 
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
@@ -159,6 +159,18 @@ class PhaseTests(VersionRange):
     reason: Reason
 
 
+class CpuDifference(VersionRange):
+    """Operations that differ from Candle's CPU backend: rocm_matrix fails if they do not."""
+
+    id: Id
+    operations: OneOrMore
+    """Cases of templates/rust/tests/rocm_matrix/operations.rs.j2."""
+    types: OneOrMore
+    """Variants of Candle's `DType`; those that a release lacks do not count there."""
+    kind: Difference
+    reason: Reason
+
+
 class CargoDependency(RuntimeChoice):
     """An optional dependency, declared in the workspace and inherited by one crate."""
 
@@ -225,6 +237,7 @@ class PhaseSpec(Model):
     files: tuple[FileRule, ...] = ()
     copies: tuple[CopyRule, ...] = ()
     tests: tuple[PhaseTests, ...] = ()
+    differences: tuple[CpuDifference, ...] = ()
 
 
 class Release(Model):

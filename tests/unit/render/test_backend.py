@@ -26,7 +26,8 @@ from codegen.render.element_types import DTYPE, ElementType
 from codegen.render.environment import render, undeclared
 from codegen.render.rustfmt import format_rust
 from codegen.spec.hip_api import parse_hip_api
-from codegen.spec.kinds import Runtime
+from codegen.spec.kinds import Difference, Runtime
+from codegen.spec.model import CpuDifference
 
 REPOSITORY = Path(__file__).parents[3]
 LIBRARY = "rust/rocm_backend/api/library.rs.j2"
@@ -496,3 +497,24 @@ def test_a_library_of_ours_is_the_same_in_both_runtimes_but_for_the_files() -> N
         '    files: ["librocblas.so.5", "librocblas.so.4", "librocblas.so"];',
         '    windows: ["rocblas.dll"];',
     ]
+
+
+def test_the_matrix_lists_the_differences_of_the_release() -> None:
+    """Those of types and methods that the release lacks are left out."""
+    both = CpuDifference(
+        id="a.relu",
+        operations=("unary_impl.relu", "affine.large", "conv9d"),
+        types=("U8", "I16"),
+        kind=Difference.WRONG,
+        reason="the CPU keeps negative numbers",
+    )
+    header = Header(3, "t", "s")
+    file = FileContext.of(header, context(), differences=(both,))
+    text = render("rust/tests/rocm_matrix/exceptions.rs.j2", file)
+    listed = re.findall(r'operation: "(.*)",\n\s*dtype: DType::(\w+),\n\s*kind: Kind::(\w+),', text)
+    methods = {method.name for method in file.storage.methods}
+    variants = {dtype.variant for dtype in file.dtypes}
+    assert variants & {"U8", "I16"} == {"U8"}
+    expected = [(name, "U8", "Wrong") for name in both.operations if name.split(".")[0] in methods]
+    assert listed == expected != []
+    assert 'reason: "the CPU keeps negative numbers"' in text

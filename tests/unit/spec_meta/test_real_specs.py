@@ -15,6 +15,7 @@ from in_process import REPOSITORY
 from made_up import NEWEST, OLDEST, candle_tree
 
 from codegen.candle.tree import open_tree
+from codegen.kernels.dtypes import DTYPES
 from codegen.plan.decide import Scan, scan_tree
 from codegen.plan.select import selects
 from codegen.release import in_range
@@ -71,7 +72,8 @@ def test_every_id_is_unique_and_named_for_its_phase_theme() -> None:
         for entry in part
     ]
     modules = [module for phase in SPECS.phases for module in phase.modules]
-    ids = [entry.id for entry in (*RULES, *FILES, *entries, *modules)]
+    differences = [difference for phase in SPECS.phases for difference in phase.differences]
+    ids = [entry.id for entry in (*RULES, *FILES, *entries, *modules, *differences)]
 
     assert [name for name, count in Counter(ids).items() if count > 1] == []
 
@@ -88,6 +90,21 @@ def test_a_phase_writes_a_new_file_once_and_a_later_one_from_the_same_template()
             assert len(files) == len({file.path for file in files}), phase.name
             for file in files:
                 assert templates.setdefault(file.path, file.template) == file.template, file.id
+
+
+def test_every_difference_is_of_a_case_and_of_a_tried_release() -> None:
+    """That it shows there is rocm_matrix's to find; of which release it speaks has to be one that it is run on."""
+    differences = [each for phase in SPECS.phases for each in phase.differences]
+    assert differences
+    tried = [release.version for release in SPECS.candle.releases]
+    cases = (REPOSITORY / "templates/rust/tests/rocm_matrix/operations.rs.j2").read_text(encoding="utf-8")
+    for each in differences:
+        assert any(in_range(release, each.since, each.until) for release in tried), each.id
+        for operation in each.operations:
+            method, _, case = operation.partition(".")
+            spelt = f'"{operation}"' in cases or f'"{method}.{{' in cases or (method == "unary_impl" and case in cases)
+            assert spelt, f"{each.id}: there is no case {operation}"
+        assert {variant.lower() for variant in each.types} <= {dtype.name for dtype in DTYPES}, each.id
 
 
 def test_every_foreign_entry_and_crate_says_why() -> None:
