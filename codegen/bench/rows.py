@@ -374,7 +374,7 @@ def _indexed(kind: str) -> Iterator[Row]:
         3 * _bytes((kind, picked)),
         1.0,
         "rival",
-        tolerance=math.inf,
+        tolerance=ROUNDING[kind],
     )
     yield _scatter_add(kind, picked, 1, picked)
     yield _scatter_add(kind, table, 0, picked)

@@ -18,6 +18,7 @@ def assert_ulps(result: Tensor, expected: Array, ulps: int) -> None:
 
     NaN equals NaN, of any sign and payload; infinities and integers must be equal; zeros of either sign are equal.
     """
+    _refuse_unbounded(ulps)
     got = result.numpy()
     with np.errstate(all="ignore"):
         wanted = np.asarray(expected).astype(got.dtype)
@@ -61,6 +62,7 @@ def _assert_all(same: Array, result: Tensor, expected: Array) -> None:
 
 def assert_near(result: Tensor, expected: Array, *, absolute: float, relative: float) -> None:
     """Fails unless |result - expected| <= absolute + relative * |expected| everywhere; NaN equals NaN."""
+    _refuse_unbounded(absolute, relative)
     got = result.numpy().astype(np.float64)
     wanted = np.asarray(expected).astype(np.float64)
     assert got.shape == wanted.shape
@@ -68,11 +70,17 @@ def assert_near(result: Tensor, expected: Array, *, absolute: float, relative: f
 
 
 def assert_within(result: Array, expected: Array, bound: Array) -> None:
-    """Fails unless |result - expected| <= bound, element by element; infinities must be equal, and NaN equals NaN."""
+    """Fails unless |result - expected| <= bound, element by element; infinities must be equal, and NaN equals NaN.
+
+    Raises ValueError for a bound that would let anything pass for a number.
+    """
     got = result.astype(np.longdouble)
     assert got.shape == expected.shape
+    number = np.isfinite(expected)
+    _refuse_unbounded(np.broadcast_to(bound, got.shape)[number])
     with np.errstate(invalid="ignore"):
-        near = (np.abs(got - expected) <= bound) | (got == expected) | (np.isnan(got) & np.isnan(expected))
+        near = np.abs(got - expected) <= bound
+        near = np.where(number, near, (got == expected) | (np.isnan(got) & np.isnan(expected)))
     bad = np.argwhere(~near)
     if len(bad):
         lines = [
@@ -81,6 +89,13 @@ def assert_within(result: Array, expected: Array, bound: Array) -> None:
             for at in bad[:8]
         ]
         raise AssertionError(f"{len(bad)} of {got.size} elements of {result.dtype} are off:\n" + "\n".join(lines))
+
+
+def _refuse_unbounded(*tolerances: float | Array) -> None:
+    """Raises ValueError for a tolerance that is no number of zero or more: everything would be near, or nothing."""
+    for tolerance in tolerances:
+        if not np.all(np.isfinite(tolerance) & (np.asarray(tolerance) >= 0)):
+            raise ValueError(f"{tolerance} is no tolerance")
 
 
 def epsilon(element: np.dtype[Any]) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 import pytest
+from some import some
 
 from codegen.device.ops.unary import unary
 from codegen.device.tensor import Tensor, numpy_type
@@ -74,8 +75,8 @@ NEAR: dict[str, Function] = {
 """Of values at extended precision; a result is a few units away."""
 
 VANISHING: dict[str, tuple[Function, Function]] = {
-    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), _zero),
-    "silu": (lambda x: x / (1 + np.exp(-x)), _zero),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), np.zeros_like),
+    "silu": (lambda x: x / (1 + np.exp(-x)), np.zeros_like),
     "gelu": (_tanh_gelu, lambda x: np.abs(x) ** 3 + 4 * np.abs(x)),
     "gelu_erf": (lambda x: x * _each(lambda v: 0.5 * math.erfc(-v / math.sqrt(2)))(x), lambda x: 2 * x * x),
 }
@@ -119,7 +120,7 @@ def _bound(op: str, element: DType, x: Array, exact: Array, growth: Array) -> Ar
     wide, kind = numpy_type(dtype(element.wide)), numpy_type(element)
     limits = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call] # ml_dtypes has no types for it
     relative = (ulps(op) + growth) * epsilon(wide) + (epsilon(kind) / 2 if kind != wide else 0)
-    lost = (1 + np.abs(x)) * float(np.finfo(wide).tiny)
+    lost = np.where(np.isinf(x), 0, 1 + np.abs(x)) * float(np.finfo(wide).tiny)  # nothing is lost at the limits
     bound: Array = np.abs(exact) * relative + lost + float(limits.smallest_subnormal)
     return bound
 
@@ -127,7 +128,7 @@ def _bound(op: str, element: DType, x: Array, exact: Array, growth: Array) -> Ar
 @pytest.mark.parametrize("op", [op.name for op in FAMILY.ops])
 def test_every_kernel(kernels: Kernels, op: str) -> None:
     types = expand(next(entry for entry in FAMILY.ops if entry.name == op).types["dtype"])
-    for element in types:
+    for element in some(types):
         values = inputs(element)
         x = Tensor.from_numpy(kernels.device, values, element)
         check(op, element, unary(kernels, op, x), values)
@@ -138,7 +139,7 @@ def test_every_kernel(kernels: Kernels, op: str) -> None:
 
 @pytest.mark.parametrize("view", [*VIEWS, *ROWS], ids=lambda v: v.name)
 def test_views(kernels: Kernels, view: ViewCase) -> None:
-    for element in DTYPES:
+    for element in some(DTYPES):
         x, array = view.make(kernels.device, element)
         check("relu", element, unary(kernels, "relu", x), array)
 

@@ -158,6 +158,11 @@ def test_rows_have_names_of_their_own_and_goals_that_can_be_reached() -> None:
     assert all(own.goal > 0 and (own.goal <= 1 or own.limit == "time") and own.moved > 0 for own in rows())
 
 
+def test_every_tolerance_is_small() -> None:
+    """A relative error of 1 is what a result of zeros has."""
+    assert [own.name for own in rows() if not 0 <= own.tolerance < 0.2] == []
+
+
 def test_a_row_that_there_is_not_is_an_error(candle_rocm: CommandLine) -> None:
     result = candle_rocm("bench", "--only", "no such row")
     assert result.code == 2
