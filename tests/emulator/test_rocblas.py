@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 import pytest
+from some import some
 
 from codegen.device.hip import Buffer
 from emulator.library import Array, Library, StatusError, address, download, fail, fault_of, upload
@@ -273,7 +274,7 @@ def test_batches_of_pointers(blas: Blas) -> None:
     one, zero = byref(c_float(1)), byref(c_float(0))
     arguments = [NONE, NONE, size, size, size, one, *parts["a"], *parts["b"], zero, *parts["d"], *parts["d"]]
     blas.call("gemm_batched_ex", *arguments, count, F32, 0, 0, c_uint32(0))
-    for item, place in enumerate(places["d"]):
+    for item, place in some(enumerate(places["d"])):
         expected = np.asfortranarray(a[item] @ b[item])
         np.testing.assert_array_equal(download(blas.device, Buffer(place, expected.nbytes), expected), expected)
 

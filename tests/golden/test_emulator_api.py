@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from some import some
 
 from codegen.paths import repository_root
 from codegen.render.emulator_api import FOLDER, emulator_api
@@ -30,7 +31,7 @@ def test_the_emulator_s_api_is_fresh(update_goldens: bool) -> None:  # noqa: FBT
 
 def test_no_function_is_both_implemented_and_unsupported() -> None:
     api = table()
-    for library in api.libraries:
+    for library in some(api.libraries):
         names = (repository_root() / "emulator/unsupported" / f"{library.name}.txt").read_text().split()
         assert names == sorted(set(names)), library.name
         assert not set(names) & {function.name for function in api.functions_of(library, CURRENT_RELEASE)}

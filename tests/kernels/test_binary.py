@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from some import some
 
 from codegen.device.ops.binary import binary
 from codegen.device.tensor import Tensor
@@ -72,7 +73,7 @@ def test_every_kernel(kernels: Kernels, element: DType, op: str) -> None:
 
 @pytest.mark.parametrize("view", [*VIEWS, *ROWS], ids=lambda v: v.name)
 def test_views(kernels: Kernels, view: ViewCase) -> None:
-    for element in DTYPES:
+    for element in some(DTYPES):
         (x, a), (y, b) = (view.make(kernels.device, element, seed) for seed in (1, 2))
         assert_ulps(binary(kernels, "sub", x, y), expected("sub", element, a, b), 0)
 
@@ -81,5 +82,5 @@ def test_views(kernels: Kernels, view: ViewCase) -> None:
 @pytest.mark.parametrize("element", [dtype(name) for name in ("u8", "f16", "f32", "i64")], ids=str)
 def test_broadcasting(kernels: Kernels, element: DType, shape: tuple[int, int]) -> None:
     one, other = (layouts(kernels.device, element, shape, seed) for seed in (1, 2))
-    for (x, a), (y, b) in itertools.product(one, other):
+    for (x, a), (y, b) in some(itertools.product(one, other)):
         assert_ulps(binary(kernels, "sub", x, y), expected("sub", element, a, b), 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from some import some
 
 from codegen.device.ops.compare import compare
 from codegen.device.tensor import Tensor
@@ -39,6 +40,6 @@ def test_every_kernel(kernels: Kernels, element: DType, op: str) -> None:
 
 @pytest.mark.parametrize("view", [*VIEWS, *ROWS], ids=lambda v: v.name)
 def test_views(kernels: Kernels, view: ViewCase) -> None:
-    for element in DTYPES:
+    for element in some(DTYPES):
         (x, a), (y, b) = (view.make(kernels.device, element, seed) for seed in (1, 2))
         assert_ulps(compare(kernels, "lt", x, y), (widened(a, element) < widened(b, element)).astype(np.uint8), 0)

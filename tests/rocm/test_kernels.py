@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rocm_toolchain import real_toolchain
+from some import some
 
 from codegen.errors import KernelRejected
 from codegen.kernels.architectures import ARCHITECTURES, parse_architectures
@@ -68,7 +69,7 @@ def test_hiprtc_compiles_every_family(architecture: str, tmp_path: Path) -> None
 
     results = compile_with_hiprtc(requests, real_toolchain())
 
-    for loaded, result in zip(families(), results, strict=True):
+    for loaded, result in some(zip(families(), results, strict=True)):
         assert result.ok, result.log
         kernels = read_kernels(result.request.code)
         assert {kernel.symbol for kernel in kernels} == symbols(loaded)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from some import some
 
 from codegen.kernels.layout import MAX_COUNT, MAX_LAUNCH, MAX_RANK, Divisor, Layout, View, launches, merged
 
@@ -98,7 +99,7 @@ def test_divisors_are_exact(size: int, number: int) -> None:
 
 
 def test_divisors_are_exact_at_extremes() -> None:
-    for size, number in itertools.product(EXTREMES, (0, *EXTREMES)):
+    for size, number in some(itertools.product(EXTREMES, (0, *EXTREMES))):
         assert Divisor.of(size).divide(number) == number // size
 
 

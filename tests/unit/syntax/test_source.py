@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from check import parsed
+from some import some
 
 from codegen.errors import ExitCode, InputOutputError
 from codegen.syntax.edit import TextEdit, apply_edits
@@ -137,7 +138,7 @@ def test_arms_and_fields_hold_their_attributes() -> None:
 
 def test_an_attribute_belongs_to_the_next_item() -> None:
     source = parsed("#[a]\n// plain\n#[b]\nfn f() {}\n")
-    for attribute in captures("(attribute_item) @a", "a", source.root):
+    for attribute in some(captures("(attribute_item) @a", "a", source.root)):
         owner = owner_of(attribute)
         assert owner is not None
         assert owner.type == "function_item"
