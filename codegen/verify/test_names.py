@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from codegen.verify.crate_targets import Target, View, enabled_features, path_dependencies, test_targets
 from codegen.verify.evidence import ExpectedNames
 from codegen.verify.steps import Judge
-from codegen.verify.test_targets import Target, View, enabled_features, test_targets
 from codegen.verify.test_walk import MAKES_TEST, exported_macros, walk
 from codegen.verify.testrun import program_name
 
@@ -176,20 +176,8 @@ def platform_options() -> frozenset[str]:
 
 def _walks(view: View, crate: str, enabled: frozenset[str]) -> dict[Target, Walk]:
     options = platform_options() | {f'feature="{name}"' for name in enabled}
-    macros = exported_macros(view, [*_dependencies(view, crate), crate])
+    macros = exported_macros(view, [*path_dependencies(view, crate, development=True), crate])
     return {target: walk(view, target.path, options, macros) for target in test_targets(view, crate, enabled)}
-
-
-def _dependencies(view: View, crate: str) -> Iterator[str]:
-    """The folders of the crates beside this one that its tests may use macros of."""
-    shared = view.manifest("").get("workspace", {}).get("dependencies", {})
-    manifest = view.manifest(crate)
-    for table in ("dependencies", "dev-dependencies"):
-        for name, entry in manifest.get(table, {}).items():
-            whole = shared.get(name) if isinstance(entry, dict) and entry.get("workspace") else entry
-            package = whole.get("package", name) if isinstance(whole, dict) else name
-            if view.read(f"{package}/Cargo.toml") is not None:
-                yield package
 
 
 def _expected(test: FoundTest, origin: TestOrigin) -> ExpectedTest:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from codegen.syntax.test_items import Item
-    from codegen.verify.test_targets import View
+    from codegen.verify.crate_targets import View
 
 TEST_DEVICE = "test_device"
 """Candle's macro that makes a test for each backend from one function."""
@@ -110,8 +110,10 @@ class _Walker:
         if content is None:
             self.unread.append(f"{path}: is not there")
             return
-        self.files.add(path)
-        self.follow(items_of(content), place)
+        items = items_of(content)
+        if self._compiled(items.attributes):
+            self.files.add(path)
+        self.follow(items, place)
 
     def follow(self, items: Items, place: _Place) -> None:
         if self._compiled(items.attributes):

@@ -10,7 +10,6 @@ from made_up import tree_hash
 
 from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
-from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
 from codegen.verify.gated import BROKEN, ELSEWHERE, UNKNOWN, fitted, left_out
 from codegen.verify.scratch import member_manifests
@@ -20,18 +19,9 @@ from releases.command_line import LEAST_TESTS, candle_rocm, passed_tests, verifi
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.cargo, pytest.mark.network]
+    from releases.cover import Group
 
-CLIPPY = ("clippy-off", "clippy-on")
-"""Without check-off and check-on: clippy is rustc with more lints, on the same crates and features, and a warning of
-rustc's own that the unpatched tree does not have fails a clippy step too."""
-OTHER_BUILDS = ("clippy-off", "cuda", "cuda-and-rocm", "doc-on")
-OTHER_CHOICES = (
-    (Gating.CFG, Runtime.ROCM_RS, CLIPPY),
-    (Gating.DUMMY, Runtime.DYNAMIC, ("clippy-on",)),
-    (Gating.CFG, Runtime.DYNAMIC, ("clippy-on",)),
-)
-"""Choices that change candle-core only, and the steps that see it; the other crates were built by then."""
+pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 
 def test_no_example_with_a_generated_line_is_left_out(release: str) -> None:
@@ -100,42 +90,13 @@ def test_apply_check_and_revert(release: str, gating: str, tmp_path: Path) -> No
     assert tree_hash(tree) == pristine, "reverting gives back every byte"
 
 
-def test_patched_candle_builds(built: str, work: Path) -> None:
-    """clippy with `rocm`, in the default gating and runtime."""
-    verified(built, ("clippy-on",), work)
-
-
-def test_patched_candle_builds_without_rocm_with_cuda_and_its_documentation(whole: str, work: Path) -> None:
-    verified(whole, OTHER_BUILDS, work)
-
-
-@pytest.mark.parametrize(("gating", "runtime", "steps"), OTHER_CHOICES)
-def test_patched_candle_builds_otherwise(
-    whole: str, gating: Gating, runtime: Runtime, steps: tuple[str, ...], work: Path
-) -> None:
-    """With ROCm's variants behind cfg, and with libraries that are opened when the program runs."""
-    choices = ("--gating", gating.value, "--runtime", runtime.value)
-    verified(whole, steps, work, *choices, "--package", "candle-core")
-
-
-def test_other_choices_change_candle_core_only(release: str) -> None:
-    """Sources of the libraries on top of it are the same, so that building candle-core is enough for these choices."""
-    default = _library_sources(release, Gating.DUMMY, Runtime.ROCM_RS)
-    for gating, runtime, _ in OTHER_CHOICES:
-        assert _library_sources(release, gating, runtime) == default, (gating, runtime)
-
-
-def _library_sources(release: str, gating: Gating, runtime: Runtime) -> dict[str, bytes | None]:
-    """Every new or changed source of candle-nn and candle-transformers, by its path."""
-    plan = plan_tree(open_tree(release), load_specs(), gating=gating, runtime=runtime)
-    libraries = ("candle-nn/src/", "candle-transformers/src/")
-    return {change.path: change.after for change in plan.changes if change.path.startswith(libraries)}
-
-
-def test_candles_tests_pass_on_the_device(corner: str, work: Path) -> None:
-    """Every `test_device!` test on ROCm, and all CPU tests as ever.
+def test_patched_candle_builds_and_its_tests_pass(group: Group, work: Path) -> None:
+    """The steps of `cover.txt` (cover.py): lints of every distinct text, every distinct test on the device.
 
     Tests that wait for a phase have to fail for want of it, and the step names them.
     """
-    steps = verified(corner, ("rocm-tests",), work)
-    assert passed_tests(steps["rocm-tests"]) >= LEAST_TESTS
+    choices = ("--gating", group.gating, "--runtime", group.runtime)
+    narrowed = ("--package", group.package) if group.package else ()
+    steps = verified(group.release, group.steps, work, *choices, *narrowed)
+    if "rocm-tests" in steps:
+        assert passed_tests(steps["rocm-tests"]) >= LEAST_TESTS

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 EXAMPLES = pytest.mark.skipif(
-    "EXAMPLES" not in os.environ, reason="builds all that examples depend on: EXAMPLES=1 asks for it"
+    "RELEASES" in os.environ and "EXAMPLES" not in os.environ,
+    reason="builds all that examples depend on: not in the share that RELEASES leaves, unless EXAMPLES=1 asks for it",
 )
 LEAST_PYTHON_TESTS = 78
 """How many of candle-pyo3's, all but four for CUDA and two that let arithmetic overflow; 26 are our own."""

@@ -1,0 +1,96 @@
+"""Which steps of `verify` are run on which release, gating and runtime: the data that tests/releases runs from.
+
+`cover.txt` is made from the plans of all releases, so that each distinct text that is generated is compiled and each
+distinct test is run (test_distinct_texts.py); `make regen` makes it again.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from codegen.spec.kinds import Gating, Runtime
+from codegen.spec.loader import load_specs
+from releases.distinct import Run
+
+TABLE = Path(__file__).with_name("cover.txt")
+HEADER = "# release gating runtime step [crate]: what tests/releases runs. Made by `make regen` (distinct.py).\n"
+NAMED = tuple(os.environ.get("RELEASES", "").split())
+"""CI's share: only these releases, and of each only what it is built with as a rule."""
+USUAL = (Gating.DUMMY.value, Runtime.ROCM_RS.value)
+OF_THE_NEWEST = ("clippy-off", "cuda", "cuda-and-rocm", "doc-on")
+SHORT = ("clippy-on", "clippy-off")
+"""What CI's share has of the newest release in the other gating and with the other runtime, for candle-core."""
+IN_NEWEST = (
+    *((*USUAL, step) for step in ("all-targets-on", "rocm-nn-tests", "rocm-python-tests", "rocm-models-tests")),
+    *((*USUAL, step) for step in ("cpu-tests-off", "clippy-providers-on", "rocm-providers-tests")),
+    *((*USUAL, step) for step in ("all-targets-off", "gated-examples-off", "gated-examples-on", "rocm-examples-tests")),
+    (Gating.DUMMY.value, Runtime.DYNAMIC.value, "clippy-providers-on"),
+)
+"""What the tests in `newest/` run."""
+
+
+class Group(NamedTuple):
+    """Steps that one run of `verify` makes."""
+
+    release: str
+    gating: str
+    runtime: str
+    package: str
+    steps: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, self[:4]))
+
+
+def tried() -> tuple[str, ...]:
+    """The releases of specs/candle.yaml."""
+    return tuple(release.version for release in load_specs().candle.releases)
+
+
+def fixed() -> tuple[Run, ...]:
+    """What is run whether or not a text needs it: that each release builds, that the oldest and newest pass."""
+    oldest, *_, newest = tried()
+    return (
+        *(Run(name, *USUAL, "clippy-on") for name in tried()),
+        *(Run(name, *USUAL, "rocm-tests") for name in (oldest, newest)),
+        *(Run(newest, *USUAL, step) for step in OF_THE_NEWEST),
+    )
+
+
+def in_newest() -> tuple[Run, ...]:
+    """What the tests in `newest/` run."""
+    return tuple(Run(tried()[-1], *each) for each in IN_NEWEST)
+
+
+def table() -> tuple[Run, ...]:
+    """The runs of `cover.txt`."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines() if TABLE.is_file() else []
+    return tuple(Run(*line.split()) for line in lines if line and not line.startswith("#"))
+
+
+def written(runs: tuple[Run, ...]) -> str:
+    """The text of `cover.txt` for these runs, older releases first."""
+    order = {name: number for number, name in enumerate(tried())}
+    ordered = sorted(set(runs), key=lambda run: (order[run.release], run))
+    return HEADER + "".join(f"{run}\n" for run in ordered)
+
+
+def groups() -> list[Group]:
+    """What is run here, one group for each run of `verify`: all, or CI's share."""
+    steps: dict[tuple[str, str, str, str], list[str]] = {}
+    for run in share() if NAMED else table():
+        steps.setdefault((run.release, run.gating, run.runtime, run.package), []).append(run.step)
+    return [Group(*key, tuple(dict.fromkeys(names))) for key, names in steps.items()]
+
+
+def share() -> tuple[Run, ...]:
+    """What RELEASES leaves: of each named release the usual build and its tests, of the last one every other build."""
+    last = NAMED[-1]
+    others = [run for run in table() if run.release == last and run.step in SHORT and run.package == "candle-core"]
+    return (
+        *(Run(name, *USUAL, step) for name in NAMED for step in ("clippy-on", "rocm-tests")),
+        *(Run(last, *USUAL, step) for step in OF_THE_NEWEST),
+        *others,
+    )
