@@ -20,8 +20,11 @@ NAMED = tuple(os.environ.get("RELEASES", "").split())
 """CI's share: only these releases, and of each only what it is built with as a rule."""
 USUAL = (Gating.DUMMY.value, Runtime.ROCM_RS.value)
 OF_THE_NEWEST = ("clippy-off", "cuda", "cuda-and-rocm", "doc-on")
-SHORT = ("clippy-on", "clippy-off")
-"""What CI's share has of the newest release in the other gating and with the other runtime, for candle-core."""
+OF_CORE = (
+    *((Gating.CFG.value, Runtime.ROCM_RS.value, step) for step in ("clippy-off", "clippy-on")),
+    *((gating.value, Runtime.DYNAMIC.value, "clippy-on") for gating in Gating),
+)
+"""CI's share of the newest release in the other gating and with the other runtime, for candle-core."""
 IN_NEWEST = (
     *((*USUAL, step) for step in ("all-targets-on", "rocm-nn-tests", "rocm-python-tests", "rocm-models-tests")),
     *((*USUAL, step) for step in ("cpu-tests-off", "clippy-providers-on", "rocm-providers-tests")),
@@ -88,9 +91,8 @@ def groups() -> list[Group]:
 def share() -> tuple[Run, ...]:
     """What RELEASES leaves: of each named release the usual build and its tests, of the last one every other build."""
     last = NAMED[-1]
-    others = [run for run in table() if run.release == last and run.step in SHORT and run.package == "candle-core"]
     return (
         *(Run(name, *USUAL, step) for name in NAMED for step in ("clippy-on", "rocm-tests")),
         *(Run(last, *USUAL, step) for step in OF_THE_NEWEST),
-        *others,
+        *(Run(last, *each, "candle-core") for each in OF_CORE),
     )

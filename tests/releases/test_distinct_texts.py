@@ -40,6 +40,9 @@ def test_every_distinct_text_is_compiled_and_every_distinct_test_run(pytestconfi
     left = wanted - {need for run in made for need in offered[run]}
 
     assert [f"{need.what}: {need.path} {need.feature}" for need in sorted(left)] == [], "run `make regen`"
+    for run in set(table()) - set(fixed()):
+        others = {need for each in made if each != run for need in offered[each]}
+        assert wanted - others, f"{run} does nothing that others do not: run `make regen`"
     counted = paths_by_need(wanted)
     assert min(counted.values()) > 10
     print(
