@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from codegen.verify.hip_libraries import EMULATED_DEVICE, prepare_libraries
 from codegen.verify.scratch import ScratchTree
 from mutants.baseline import names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
-from mutants.files import MUTATED
+from mutants.files import MUTATED, digest_of, kept, write_json
 from mutants.mutant import listed
 from mutants.switches import plainly
 from mutants.trial import run_tests
@@ -47,6 +46,7 @@ BUILD = (
 class Backend:
     """A patched release in a folder of its own, to be compiled with mutants."""
 
+    work: Path
     scratch: ScratchTree
     subject: Subject
     emulator: Mapping[str, str]
@@ -63,8 +63,10 @@ class Backend:
         log = work / "logs" / "emulator.log"
         emulator = prepare_libraries(EMULATED_DEVICE, repository_root(), variables=os.environ, log=log, on_message=say)
         _, subject = patched(release)
-        state = _digest(release, subject.patched, Path(emulator["ROCM_PATH"]) / "lib")
-        return cls(ScratchTree(work / "tree", work / "target"), subject, emulator, state, say)
+        libraries = sorted((Path(emulator["ROCM_PATH"]) / "lib").glob("*.so"))
+        files = {**subject.patched, **{library.name: library.read_bytes() for library in libraries}}
+        state = digest_of(files, release, *BUILD, DEVICES, MUTATED.read_text("utf-8"))
+        return cls(work, ScratchTree(work / "tree", work / "target"), subject, emulator, state, say)
 
     @property
     def sources(self) -> dict[str, bytes]:
@@ -83,9 +85,10 @@ class Backend:
 
     def mutants(self, cargo_mutants: Path) -> tuple[Mutant, ...]:
         """All that there are, but for the providers'."""
-        with self.scratch.exclusive(self.say):
-            self.scratch.sync(self.subject.root, self.subject.patched)
-            return listed(self.scratch.root, cargo_mutants, [f"{BACKEND}/**"], without=PROVIDERS)
+        plain = ScratchTree(self.work / "plain", self.work / "plain-target")
+        with plain.exclusive(self.say):
+            plain.sync(self.subject.root, self.subject.patched)
+            return listed(plain.root, cargo_mutants, [f"{BACKEND}/**"], without=PROVIDERS)
 
     def build(self, mutants: Sequence[Mutant]) -> Built:
         """The programs with all mutants in them that can be switched on."""
@@ -93,12 +96,18 @@ class Backend:
         declared = originals[MOD].replace(b"\nmod allocator;\n", b"\nmod allocator;\nmod mutated;\n", 1)
         assert declared != originals[MOD], "mod.rs declares the module"
         assert not any(mutant.file == MOD for mutant in mutants), "nothing in mod.rs moves"
-        board = Switchboard(
-            self.scratch.root, "crate::rocm_backend::mutated::mutated", (MODULE,), MUTATED.read_text("utf-8")
-        )
+
+        def write(texts: Mapping[str, bytes]) -> None:
+            self.scratch.sync(self.subject.root, {**self.subject.patched, **texts})
+
+        # With the same sources the same mutants do not compile, however many tests are new.
+        file = self.work / f"unviable-{digest_of(originals, MUTATED.read_text('utf-8'))}.json"
+        known = {int(number): why for number, why in kept(file, dict).items()}
+        board = Switchboard(write, "crate::rocm_backend::mutated::mutated", (MODULE,), MUTATED.read_text("utf-8"))
         with self.scratch.exclusive(self.say):
-            self.scratch.sync(self.subject.root, self.subject.patched)
-            return board.build(mutants, {**originals, MOD: declared}, self._compiled)
+            built = board.build(mutants, {**originals, MOD: declared}, self._compiled, known)
+        write_json(file, {str(number): why for number, why in built.unviable.items()})
+        return built
 
     def plain(self, mutant: Mutant) -> Compilation:
         """The programs with this one mutant, made in its place."""
@@ -137,13 +146,3 @@ def _about_rocm(program: Program, test: str) -> bool:
 def _on_the_device(test: Path) -> bool:
     text = test.read_text("utf-8")
     return ("rocm" in text and 'feature = "rocm-' not in text) or "test_device!" in text
-
-
-def _digest(release: str, overlay: Mapping[str, bytes | None], libraries: Path) -> str:
-    template = MUTATED.read_text("utf-8")
-    digest = hashlib.sha256(f"{release}\n{template}\n{BUILD}\n{DEVICES}\n".encode())
-    for path, content in sorted(overlay.items()):
-        digest.update(f"{path} {hashlib.sha256(content or b'').hexdigest()}\n".encode())
-    for library in sorted(libraries.glob("*.so")):
-        digest.update(f"{library.name} {hashlib.sha256(library.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()[:16]

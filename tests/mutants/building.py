@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codegen.syntax.source import Source
-from mutants.files import write_if_changed
 from mutants.switches import NoSwitch, Place, Switched, place_of, switched
 
 if TYPE_CHECKING:
@@ -62,7 +61,8 @@ class Built:
 class Switchboard:
     """Where switches are written: sources of a tree, and the file that has `mutated`."""
 
-    root: Path
+    write: Callable[[Mapping[str, bytes]], None]
+    """Brings a tree to the state with these texts in place of its own."""
     function: str
     """The path of `mutated` in the crate."""
     modules: tuple[str, ...]
@@ -70,19 +70,26 @@ class Switchboard:
     template: str
     """What that file says, for no mutants."""
 
-    def build(self, mutants: Sequence[Mutant], originals: Mapping[str, bytes], run: Callable[[], Compilation]) -> Built:
+    def build(
+        self,
+        mutants: Sequence[Mutant],
+        originals: Mapping[str, bytes],
+        run: Callable[[], Compilation],
+        known: Mapping[int, str] | None = None,
+    ) -> Built:
         """Compile all mutants that compile. `originals` are the files' own texts, `run` compiles what is in the tree.
 
-        Raises BuildFailed for errors that are about no mutant.
+        `known` are those that did not compile the last time. Raises BuildFailed for errors that are about no mutant.
         """
         places, unswitchable = self._places(mutants, originals)
-        unviable: dict[int, str] = {}
+        unviable = dict(known or {})
         for _ in range(ROUNDS):
             texts = {
                 path: switched(source, [place for place in of_file if place.mutant.number not in unviable])
                 for path, (source, of_file) in places.items()
             }
-            self._write(texts, len(mutants))
+            module = self.template.replace("const COUNT: usize = 0;", f"const COUNT: usize = {len(mutants)};").encode()
+            self.write({path: text.text for path, text in texts.items()} | dict.fromkeys(self.modules, module))
             done = run()
             if done.ok:
                 inside = frozenset(p.mutant.number for _, of_file in places.values() for p in of_file) - unviable.keys()
@@ -105,13 +112,6 @@ class Switchboard:
             except NoSwitch as reason:
                 unswitchable[mutant.number] = str(reason)
         return sources, unswitchable
-
-    def _write(self, texts: Mapping[str, Switched], count: int) -> None:
-        for path, text in texts.items():
-            write_if_changed(self.root / path, text.text)
-        module = self.template.replace("const COUNT: usize = 0;", f"const COUNT: usize = {count};")
-        for path in self.modules:
-            write_if_changed(self.root / path, module.encode())
 
 
 def blame(errors: Iterable[Mapping[str, Any]], texts: Mapping[str, Switched]) -> dict[int, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from codegen.paths import repository_root
 from codegen.verify.scratch import ScratchTree, tree_files
 from mutants.baseline import names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
-from mutants.files import MUTATED, linked
+from mutants.files import MUTATED, digest_of, linked
 from mutants.mutant import listed
 from mutants.switches import plainly
 from mutants.trial import Ended, run_lines, run_tests
@@ -44,13 +43,13 @@ class Emulated:
     @classmethod
     def here(cls, work: Path, say: Callable[[str], None]) -> Emulated:
         """As this repository has them."""
-        digest = hashlib.sha256(MUTATED.read_bytes())
-        for folder in ("emulator", "tests/emulator"):
-            root = repository_root() / folder
-            for path in tree_files(root):
-                if not path.endswith(".pyc"):
-                    digest.update(f"{path} {hashlib.sha256((root / path).read_bytes()).hexdigest()}\n".encode())
-        state = f"emulator-{digest.hexdigest()[:16]}"
+        files = {
+            f"{folder}/{path}": (repository_root() / folder / path).read_bytes()
+            for folder in ("emulator", "tests/emulator", "codegen/device")
+            for path in tree_files(repository_root() / folder)
+            if not path.endswith(".pyc")
+        }
+        state = f"emulator-{digest_of(files, MUTATED.read_text('utf-8'))}"
         return cls(ScratchTree(work / "emulator", work / "emulator-target"), work / state, state, say)
 
     @property
@@ -70,9 +69,10 @@ class Emulated:
 
     def mutants(self, cargo_mutants: Path) -> tuple[Mutant, ...]:
         """All that there are."""
-        with self.scratch.exclusive(self.say):
-            self.scratch.sync(repository_root() / "emulator")
-            return listed(self.scratch.root, cargo_mutants, [f"{crate}/src/**" for crate in CRATES])
+        plain = ScratchTree(self.scratch.root.with_name("emulator-plain"), self.scratch.target_dir)
+        with plain.exclusive(self.say):
+            plain.sync(repository_root() / "emulator")
+            return listed(plain.root, cargo_mutants, [f"{crate}/src/**" for crate in CRATES])
 
     def build(self, mutants: Sequence[Mutant]) -> Built:
         """The libraries and programs with all mutants in them that can be switched on."""
@@ -82,9 +82,12 @@ class Emulated:
             # On a line that is there, so that no mutant moves to another.
             originals[root] = FIRST_MODULE.sub(rb"mod mutated; \g<0>", originals[root], count=1)
         modules = tuple(f"{crate}/src/mutated.rs" for crate in CRATES)
-        board = Switchboard(self.scratch.root, "crate::mutated::mutated", modules, MUTATED.read_text("utf-8"))
+
+        def write(texts: Mapping[str, bytes]) -> None:
+            self.scratch.sync(repository_root() / "emulator", texts)
+
+        board = Switchboard(write, "crate::mutated::mutated", modules, MUTATED.read_text("utf-8"))
         with self.scratch.exclusive(self.say):
-            self.scratch.sync(repository_root() / "emulator")
             return board.build(mutants, originals, self._compiled)
 
     def plain(self, mutant: Mutant) -> Compilation:

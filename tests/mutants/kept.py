@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mutants.baseline import Baseline, Passing, measured
 from mutants.building import Built, Program
-from mutants.files import linked
+from mutants.files import kept, linked
 from mutants.mutant import Mutant
 
 if TYPE_CHECKING:
@@ -68,14 +67,14 @@ def prepared(subject: Subject, folder: Path, cargo_mutants: Path, jobs: int, say
 
     Raises BuildFailed and BaselineFailed.
     """
-    listing = _kept(folder / "mutants.json", lambda: [asdict(mutant) for mutant in subject.mutants(cargo_mutants)])
+    listing = kept(folder / "mutants.json", lambda: [asdict(mutant) for mutant in subject.mutants(cargo_mutants)])
     mutants = tuple(Mutant(**{**each, "start": tuple(each["start"]), "end": tuple(each["end"])}) for each in listing)
 
     def build() -> Any:
         say(f"compiling {len(mutants)} mutants")
         return _built_document(subject.build(mutants), folder / "programs")
 
-    built = _read_built(_kept(folder / "built.json", build))
+    built = _read_built(kept(folder / "built.json", build))
 
     def run() -> Any:
         environment = subject.environment(folder / "kernels")
@@ -90,20 +89,9 @@ def prepared(subject: Subject, folder: Path, cargo_mutants: Path, jobs: int, say
         )
         return {"tests": [test.document() for test in baseline.tests], "waiting": list(baseline.waiting)}
 
-    document = _kept(folder / "baseline.json", run)
+    document = kept(folder / "baseline.json", run)
     tests = tuple(Passing.read(each) for each in document["tests"])
     return Bench(mutants, built, Baseline(tests, tuple(document["waiting"])))
-
-
-def _kept(path: Path, make: Callable[[], Any]) -> Any:
-    """What the file says; made and written first if it is not there, or was cut off."""
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        document = make()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return json.loads(path.read_text("utf-8"))
 
 
 def _built_document(built: Built, folder: Path) -> dict[str, object]:

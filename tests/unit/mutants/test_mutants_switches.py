@@ -16,6 +16,8 @@ from mutants.switches import NoSwitch, offset, place_of, plainly, switched
 from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mutants.building import Compilation
 
 
@@ -156,7 +158,12 @@ MODULE = Path(mutants.__file__).parent / "mutated.rs"
 @pytest.mark.skipif(shutil.which("rustc") is None, reason="needs rustc")
 def test_compiled_switches_switch_record_and_leave_out_what_does_not_compile(tmp_path: Path) -> None:
     template = MODULE.read_text("utf-8")
-    board = Switchboard(tmp_path, "crate::mutated::mutated", (MODULE.name,), template)
+
+    def write(texts: Mapping[str, bytes]) -> None:
+        for path, text in texts.items():
+            (tmp_path / path).write_bytes(text)
+
+    board = Switchboard(write, "crate::mutated::mutated", (MODULE.name,), template)
     both = [mutant(SOURCE, "<", "<=", number=0), mutant(SOURCE, "+", "-", number=1)]
 
     def compiled() -> Compilation:
@@ -168,6 +175,7 @@ def test_compiled_switches_switch_record_and_leave_out_what_does_not_compile(tmp
     built = board.build(both, {"x.rs": SOURCE.encode()}, compiled)
 
     assert built.inside == {0}
+    assert board.build(both, {"x.rs": SOURCE.encode()}, compiled, built.unviable) == built, "in one round"
     assert list(built.unviable) == [1]
     assert "cannot subtract" in built.unviable[1]
 
