@@ -92,7 +92,7 @@ class Backend:
 
     def build(self, mutants: Sequence[Mutant]) -> Built:
         """The programs with all mutants in them that can be switched on."""
-        originals = self.sources
+        originals = {path: text for path, text in self.sources.items() if path.endswith(".rs")}
         declared = originals[MOD].replace(b"\nmod allocator;\n", b"\nmod allocator;\nmod mutated;\n", 1)
         assert declared != originals[MOD], "mod.rs declares the module"
         assert not any(mutant.file == MOD for mutant in mutants), "nothing in mod.rs moves"
