@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_int, c_longlong, c_void_p
+from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,14 @@ def download(device: Emulator, buffer: Buffer, like: Array) -> Array:
     elements: Array = np.frombuffer(device.download(buffer), like.dtype)
     by_columns = like.flags.f_contiguous and not like.flags.c_contiguous
     return elements.reshape(like.shape[::-1]).T if by_columns else elements.reshape(like.shape)
+
+
+def peek(device: Emulator, address: int, size: int) -> bytes:
+    """Device memory as it is now, while work may still wait on streams."""
+    content = ctypes.create_string_buffer(size)
+    peeked = device.libraries.hip.candle_rocm_emulator_peek(content, c_size_t(address), c_size_t(size))
+    assert peeked, "this is no live memory of a device"
+    return content.raw
 
 
 def address(buffer: Buffer) -> c_void_p:

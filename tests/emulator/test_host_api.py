@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from codegen.device.hip import DEVICE_TO_HOST, HOST_TO_DEVICE, Buffer, HipError, Launch
-from emulator.library import address, fail, fault_of, upload
+from emulator.library import address, fail, fault_of, peek, upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,7 +236,7 @@ def test_copies_between_devices(device: Emulator, other: int, stream: c_void_p) 
     device.call("hipDeviceSynchronize")
     copy = (address(back), device.index, address(target), other, c_size_t(256))
     device.call("hipMemcpyPeerAsync", *copy, stream)
-    assert string_at(back.address, 256) == POISON * 256
+    assert peek(device, back.address, 256) == POISON * 256
     device.call("hipStreamSynchronize", stream)
     assert device.download(back) == values.tobytes()
     wrong = (address(target), device.index, address(source), device.index, c_size_t(256))
@@ -418,7 +418,7 @@ def test_rows(device: Emulator, stream: c_void_p, asynchronous: bool) -> None:  
     # The gaps between rows were never written.
     whole = Buffer(place.value or 0, 10)
     device.call("hipMemcpy", byref(c_ubyte()), c_void_p(whole.address + 4 * 256), c_size_t(1), DEVICE_TO_HOST)
-    assert string_at(whole.address + 10, 6) == POISON * 6
+    assert peek(device, whole.address + 10, 6) == POISON * 6
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_fills(device: Emulator, stream: c_void_p, function: str, value: object,
     device.call(function, address(first), value, count)
     assert device.download(first) == pattern * count.value
     device.call(f"{function}Async", address(second), value, count, stream)
-    assert string_at(second.address, 64) == POISON * 64
+    assert peek(device, second.address, 64) == POISON * 64
     device.call("hipStreamSynchronize", stream)
     assert device.download(second) == pattern * count.value
     assert code_of(device, function, address(first), value, c_size_t(count.value + 1)) == INVALID_VALUE
@@ -565,7 +565,7 @@ def test_properties_of_a_stream(device: Emulator, stream: c_void_p, other: int) 
 def test_functions_of_the_program(device: Emulator, stream: c_void_p) -> None:
     """They run in order with what the stream does, and not before it is waited for."""
     seen: list[tuple[str, bytes]] = []
-    buffer = device.upload(bytes(4))
+    buffer = Buffer(pointer(device, "hipHostMalloc", c_size_t(4), 0), 4)
 
     def note_data(data: int) -> None:
         seen.append(("function", string_at(data, 4)))
@@ -583,6 +583,7 @@ def test_functions_of_the_program(device: Emulator, stream: c_void_p) -> None:
     assert seen == []
     device.call("hipStreamSynchronize", stream)
     assert seen == [("function", b"\1" * 4), ("callback True 0", b"\2" * 4)]
+    device.call("hipHostFree", address(buffer))
     assert code_of(device, "hipLaunchHostFunc", stream, None, None) == INVALID_VALUE
     assert code_of(device, "hipStreamAddCallback", stream, callback, None, 1) == INVALID_VALUE
 
@@ -602,7 +603,7 @@ def test_work_of_two_devices_side_by_side(device: Emulator, other: int, module: 
     copy = (address(target), other, address(source), device.index, c_size_t(16), copying)
     assert hip.hipMemcpyPeerAsync(*copy) == 0
     assert hip.hipStreamSynchronize(copying) == 0
-    assert string_at(target.address, 16) == np.ones(4, np.int32).tobytes()
+    assert peek(device, target.address, 16) == np.ones(4, np.int32).tobytes()
     assert hip.hipStreamDestroy(copying) == 0
     hip.hipSetDevice(device.index)
 

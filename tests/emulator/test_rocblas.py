@@ -14,7 +14,7 @@ import pytest
 from some import some
 
 from codegen.device.hip import Buffer
-from emulator.library import Array, Library, StatusError, address, download, fail, fault_of, upload
+from emulator.library import Array, Library, StatusError, address, download, fail, fault_of, peek, upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -295,9 +295,9 @@ def test_a_product_waits_for_its_stream(blas: Blas, gemm: tuple[Gemm, Array, Buf
     blas.call("set_stream", stream)
     blas.call("sgemm", *call.arguments())
     poison = b"\xff" * expected.nbytes
-    assert ctypes.string_at(c.address, expected.nbytes) == poison
+    assert peek(blas.device, c.address, expected.nbytes) == poison
     blas.device.call("hipStreamSynchronize", stream)
-    assert ctypes.string_at(c.address, expected.nbytes) == expected.tobytes("F")
+    assert peek(blas.device, c.address, expected.nbytes) == expected.tobytes("F")
     known = c_void_p()
     blas.call("get_stream", byref(known))
     assert known.value == stream.value

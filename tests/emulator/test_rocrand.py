@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctypes import Array as CArray
 from ctypes import byref, c_double, c_float, c_int, c_size_t, c_uint16, c_ulonglong, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from emulator.library import Array, Library, address, fail, fault_of
+from emulator.library import Array, Library, address, fail, fault_of, peek
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,15 +130,10 @@ def test_numbers_are_written_when_the_stream_gets_there(generator: Generator) ->
     generator.library.call("rocrand_set_stream", generator.handle, stream)
     buffer = device.allocate(400)
     generator.library.call("rocrand_generate_uniform", generator.handle, address(buffer), c_size_t(100))
-    assert _memory(buffer.address, 400) == b"\xff" * 400
+    assert peek(device, buffer.address, 400) == b"\xff" * 400
     device.call("hipStreamSynchronize", stream)
-    assert _memory(buffer.address, 400) != b"\xff" * 400
+    assert peek(device, buffer.address, 400) != b"\xff" * 400
     device.call("hipStreamDestroy", stream)
-
-
-def _memory(start: int, size: int) -> bytes:
-    array: CArray[Any] = (c_uint16 * (size // 2)).from_address(start)
-    return bytes(array)
 
 
 def test_memory_past_the_end_is_reported(generator: Generator) -> None:

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::{ptr, slice};
 
-use candle_rocm_emulator_runtime::{calls, machine, report};
+use candle_rocm_emulator_runtime::memory::{Arena, guard};
+use candle_rocm_emulator_runtime::{calls, machine, report, transfer};
 
 thread_local! {
     static LAST_REPORT: RefCell<Option<CString>> = const { RefCell::new(None) };
@@ -58,6 +59,21 @@ pub unsafe extern "C" fn candle_rocm_emulator_only_blocks(blocks: *const u64, co
     // SAFETY: by contract.
     let numbers = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(blocks, count) } };
     machine::run_only(numbers.to_vec());
+}
+
+/// Reads device memory as it is now, without waiting for anything. Returns 0 if that is no live memory of a device.
+///
+/// # Safety
+/// `to` has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn candle_rocm_emulator_peek(to: *mut u8, from: usize, size: usize) -> c_int {
+    if !Arena::get().contains(from) || !transfer::is_usable(from, size) {
+        return 0;
+    }
+    let _inside = guard::enter();
+    // SAFETY: the range is live, and by contract there is room.
+    unsafe { ptr::copy_nonoverlapping(from as *const u8, to, size) };
+    1
 }
 
 /// Starts counting calls from zero.

@@ -5,6 +5,7 @@ use std::ffi::{c_uint, c_void};
 use api::amdhip64::{hipHostFn_t, hipStream_t, hipStreamCallback_t, hipSuccess};
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine;
+use candle_rocm_emulator_runtime::memory::guard;
 use candle_rocm_emulator_runtime::queue::Work;
 
 use crate::call::api;
@@ -21,7 +22,7 @@ fn enqueue(stream: hipStream_t, data: *mut c_void, function: impl FnOnce(*mut c_
     let action = move || {
         // All of it, so that what is sent is the wrapper.
         let UserData(data) = { data };
-        function(data);
+        guard::outside(|| function(data));
         Ok(())
     };
     machine::enqueue(stream::resolve(stream)?, Work::Run(Box::new(action)))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard};
 
 use crate::error::{HipError, HipResult};
-use crate::memory::Memory;
+use crate::memory::{Memory, guard};
 use crate::queue::{self, MAX_BACKLOG, Queues, StreamId, Work};
 use crate::random::Random;
 use crate::settings::settings;
@@ -127,6 +127,7 @@ pub fn synchronize_device(device: usize) -> HipResult {
 
 /// Does queued work, of whatever stream the seed says, until a condition holds that some of it brings about.
 pub fn drive(until: impl Fn(&Machine) -> bool) {
+    let _inside = guard::enter();
     let mut machine = lock();
     while !until(&machine) {
         if let Some((stream, work)) = machine.queues.take() {
@@ -141,6 +142,7 @@ pub fn drive(until: impl Fn(&Machine) -> bool) {
 
 /// Does one piece of queued work if there is any that may run.
 pub fn step() {
+    let _inside = guard::enter();
     let mut machine = lock();
     if let Some((stream, work)) = machine.queues.take() {
         drop(do_outside(machine, stream, work));
@@ -164,7 +166,16 @@ fn do_outside(machine: MutexGuard<'static, Machine>, stream: StreamId, work: Wor
 
 /// The allocation nearest to an access, in words; none if there is no allocation at all.
 pub fn nearest_allocation(address: usize, bytes: usize) -> Option<String> {
-    let (allocation, freed) = lock().memory.nearest(address)?;
+    nearest_in(&lock(), address, bytes)
+}
+
+/// As [`nearest_allocation`], in a signal handler: none too if the machine is held.
+pub fn nearest_allocation_now(address: usize) -> Option<String> {
+    nearest_in(&*MACHINE.try_lock().ok()?, address, 1)
+}
+
+fn nearest_in(machine: &Machine, address: usize, bytes: usize) -> Option<String> {
+    let (allocation, freed) = machine.memory.nearest(address)?;
     let end = allocation.start + allocation.size;
     let whereabouts = if address + bytes <= allocation.start {
         format!("{} bytes before", allocation.start - address)

@@ -6,6 +6,7 @@ mod check;
 mod describe;
 mod engine;
 mod fiber;
+mod host_access;
 mod lds;
 mod race;
 mod schedule;
@@ -16,6 +17,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 pub use callbacks::RUNTIME;
+pub use trap::install as handle_signals;
 
 use crate::error::{HipError, HipResult};
 use crate::memory::Arena;
@@ -104,7 +106,6 @@ impl Launch {
     /// The report of the first thing that it did wrong.
     pub fn run(&self, random: Random) -> Result<(), Report> {
         let _executing = EXECUTING.lock().expect("no panic while a kernel runs");
-        trap::install();
         let arguments = self.arguments.pointers();
         // SAFETY: this thread holds the lock.
         let e = unsafe { engine() };

@@ -5,14 +5,18 @@ use std::ffi::{c_int, c_void};
 use std::sync::Once;
 use std::{mem, ptr};
 
-use super::describe;
 use super::engine::{engine, fail};
+use super::{describe, host_access};
+use crate::memory::guard::{self, Touch};
 
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 /// Bytes at the lowest end of a stack that fault: its guard page.
 const GUARD: usize = 4096;
 /// Bytes at the end of a stack that hold the way back to the scheduler.
 const KEPT: usize = 4096;
+
+/// The bit of the processor's error code that tells writes from reads (Intel SDM, volume 3, page-fault exception).
+const WRITES: i64 = 2;
 
 /// What a kernel ran into.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +36,7 @@ thread_local! {
     static HANDLER_STACK: OnceCell<Vec<u8>> = const { OnceCell::new() };
 }
 
-/// Makes the calling thread ready to run kernels that raise signals.
+/// Makes the calling thread ready to use device memory and to run kernels, which raise signals.
 pub fn install() {
     static HANDLERS: Once = Once::new();
     HANDLERS.call_once(|| {
@@ -75,19 +79,25 @@ fn slot(signal: c_int) -> usize {
 }
 
 extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: valid for these signals.
+    let address = unsafe { (*info).si_addr() } as usize;
     // SAFETY: the system passes a valid context, and the engine is only looked at.
     let (context, e) = unsafe { (&mut *context.cast::<libc::ucontext_t>(), engine()) };
     let registers = &mut context.uc_mcontext.gregs;
+    let touch = if signal == libc::SIGSEGV { guard::touch(address) } else { Touch::Elsewhere };
+    match touch {
+        Touch::Allowed => return,
+        Touch::ByHost => host_access::report(address, registers[libc::REG_ERR as usize] & WRITES != 0),
+        Touch::Elsewhere => {}
+    }
     let stack_pointer = registers[libc::REG_RSP as usize] as usize;
     let stack = e.checker.stack();
-    if !stack.contains(&stack_pointer) {
+    if touch == Touch::ByHost || !stack.contains(&stack_pointer) {
         // Not a kernel's: whoever handled such signals before shall see it when the instruction runs again.
         // SAFETY: `install` has stored the previous action.
         unsafe { libc::sigaction(signal, PREVIOUS[slot(signal)].get(), ptr::null_mut()) };
         return;
     }
-    // SAFETY: valid for these signals.
-    let address = unsafe { (*info).si_addr() } as usize;
     let instruction = registers[libc::REG_RIP as usize] as usize;
     let overflow = (stack.start..stack.start + GUARD).contains(&address);
     e.trap = Some(Trap { signal, address, instruction, overflow });

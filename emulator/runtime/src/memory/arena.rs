@@ -42,6 +42,7 @@ impl Arena {
             let segments = settings.devices.len() + 1;
             let length = segment * segments;
             let base = reserve(length);
+            set_access(base..base + segment * settings.devices.len(), false);
             if settings.check {
                 let state_offset = reserve(length).wrapping_sub(base);
                 Self { base, segment, segments, state_offset, races: reserve(length / RACE_GRAIN * RACE_CELL) }
@@ -89,9 +90,20 @@ fn reserve(length: usize) -> usize {
         )
     };
     assert_ne!(address, libc::MAP_FAILED, "cannot reserve {length} bytes of addresses for the emulated devices");
-    // SAFETY: the range was mapped above. Huge pages would turn each touched byte into two megabytes.
-    unsafe { libc::madvise(address, length, libc::MADV_NOHUGEPAGE) };
+    // SAFETY: the range was mapped above. Huge pages would turn each touched byte into two megabytes, and a core dump
+    // would take minutes.
+    unsafe {
+        libc::madvise(address, length, libc::MADV_NOHUGEPAGE);
+        libc::madvise(address, length, libc::MADV_DONTDUMP);
+    }
     address as usize
+}
+
+/// Lets pages be used, or makes every use of them a fault. Returns whether the system has done so.
+pub fn set_access(pages: Range<usize>, allowed: bool) -> bool {
+    let protection = if allowed { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+    // SAFETY: callers pass pages of a mapping of `reserve`.
+    unsafe { libc::mprotect(pages.start as *mut libc::c_void, pages.len(), protection) == 0 }
 }
 
 /// Makes a range in the arena or its shadows zero, and gives its whole pages back to the system.

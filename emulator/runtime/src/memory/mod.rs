@@ -1,6 +1,7 @@
 //! Device memory: guarded allocations within a limit per device; poisoned, or if they are large, sparse.
 
 mod arena;
+pub mod guard;
 mod ranges;
 mod shadow;
 
@@ -105,6 +106,7 @@ impl Memory {
     /// # Errors
     /// `hipErrorOutOfMemory` when the device's limit would be passed.
     pub fn allocate(&mut self, place: Place, size: usize) -> HipResult<usize> {
+        let _inside = guard::enter();
         let segment = &mut self.segments[index_of(place)];
         if size > settings().memory - segment.live_bytes {
             return Err(HipError::OUT_OF_MEMORY);
@@ -138,6 +140,7 @@ impl Memory {
     /// # Errors
     /// `hipErrorInvalidValue` when no live allocation starts there.
     pub fn free(&mut self, start: usize) -> HipResult<Allocation> {
+        let _inside = guard::enter();
         let allocation = self.live.remove(&start).ok_or(HipError::INVALID_VALUE)?;
         set_state(start, allocation.size, ByteState::Unaddressable);
         if allocation.is_sparse() {
@@ -223,10 +226,10 @@ mod tests {
     use super::*;
 
     /// A memory of its own for a test; they all use the same addresses, so one test runs at a time.
-    fn fresh() -> (Memory, MutexGuard<'static, ()>) {
+    fn fresh() -> (Memory, (guard::Inside, MutexGuard<'static, ()>)) {
         static ARENA_IN_USE: Mutex<()> = Mutex::new(());
         let guard = ARENA_IN_USE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        (Memory::default(), guard)
+        (Memory::default(), (guard::enter(), guard))
     }
 
     fn bytes(start: usize, length: usize) -> Vec<u8> {
