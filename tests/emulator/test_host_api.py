@@ -588,6 +588,24 @@ def test_functions_of_the_program(device: Emulator, stream: c_void_p) -> None:
     assert code_of(device, "hipStreamAddCallback", stream, callback, None, 1) == INVALID_VALUE
 
 
+def test_a_kernel_runs_on_the_device_of_its_module_only(device: Emulator, other: int, module: Module) -> None:
+    """Whichever device is current: the stream decides where a launch goes. The waves of the two differ."""
+    hip, stream = device.libraries.hip, c_void_p()
+    hip.hipSetDevice(other)
+    assert hip.hipStreamCreateWithFlags(byref(stream), 1) == 0
+    buffer = device.upload(bytes(16))
+    device.stream = stream
+    try:
+        with pytest.raises(HipError) as caught:
+            module.launch(one_block("add", buffer.address))
+    finally:
+        device.stream = c_void_p(0)
+    assert caught.value.code == INVALID_HANDLE
+    module.launch(one_block("add", buffer.address))
+    assert device.download(buffer) == np.ones(4, np.int32).tobytes()
+    assert hip.hipStreamDestroy(stream) == 0
+
+
 def test_work_of_two_devices_side_by_side(device: Emulator, other: int, module: Module, stream: c_void_p) -> None:
     """An event of one device's stream is waited for by the other's, whose copy sees what came before the event."""
     hip = device.libraries.hip

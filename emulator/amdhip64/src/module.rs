@@ -28,7 +28,7 @@ fn current_model() -> &'static Model {
 }
 
 fn load(code: &[u8]) -> HipResult<hipModule_t> {
-    let module = Module::load(code, current_model().name)?;
+    let module = Module::load(code, current_model().name, current_device())?;
     Ok(Box::into_raw(Box::new(Loaded { module, functions: Mutex::default() })).cast())
 }
 

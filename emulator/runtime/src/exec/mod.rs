@@ -55,8 +55,11 @@ impl Launch {
     /// # Errors
     /// `hipErrorInvalidConfiguration` for a shape that no device of this model runs, `hipErrorLaunchFailure` for more
     /// threads than the kernel's launch bounds, `hipErrorInvalidValue` for more LDS than a block has and for a chosen
-    /// block that the grid does not have.
+    /// block that the grid does not have, `hipErrorInvalidHandle` for a kernel of a module of another device.
     pub fn validate(&self) -> HipResult {
+        if !self.function.module.is_on(self.device) {
+            return Err(HipError::INVALID_HANDLE);
+        }
         let threads = self.block.iter().try_fold(1u32, |product, &size| product.checked_mul(size));
         let Some(threads @ 1..=MAX_THREADS) = threads else { return Err(HipError::INVALID_CONFIGURATION) };
         let grid_fits = |(blocks, most): (&u32, u32)| (1..=most).contains(blocks);

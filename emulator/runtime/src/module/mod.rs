@@ -25,6 +25,8 @@ pub struct Module {
     path: String,
     place: *mut abi::Place,
     architecture: String,
+    /// The device that it was loaded on; none for a program that holds its own kernels.
+    device: Option<usize>,
     segments: Vec<Segment>,
     /// The linker's number of the module's thread-local segment, if it has one.
     local_storage: Option<usize>,
@@ -110,12 +112,12 @@ impl Function {
 }
 
 impl Module {
-    /// Loads a code object for a device whose compiler target is `target`.
+    /// Loads a code object on a device whose compiler target is `target`.
     ///
     /// # Errors
     /// `hipErrorNoBinaryForGpu` for code that was compiled for another target, `hipErrorInvalidImage` for anything that
     /// is no module of this emulator.
-    pub fn load(code: &[u8], target: &str) -> HipResult<Arc<Self>> {
+    pub fn load(code: &[u8], target: &str, device: usize) -> HipResult<Arc<Self>> {
         let image = memory_file(code).map_err(|_| HipError::OUT_OF_MEMORY)?;
         // Other processes, such as addr2line, find the image there too.
         let path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
@@ -135,6 +137,7 @@ impl Module {
             path,
             place: std::ptr::null_mut(),
             architecture: String::new(),
+            device: Some(device),
             segments: Vec::new(),
             local_storage: None,
             kernels: Vec::new(),
@@ -180,11 +183,17 @@ impl Module {
             path: "/proc/self/exe".to_owned(),
             place: descriptor.place,
             architecture: String::new(),
+            device: None,
             segments,
             local_storage: None,
             kernels: vec![kernel],
         };
         Ok(Function { module: Arc::new(module), index: 0 })
+    }
+
+    /// Whether a device may run its kernels.
+    pub fn is_on(&self, device: usize) -> bool {
+        self.device.is_none_or(|own| own == device)
     }
 
     /// Whether blocks may take turns: what a block keeps in LDS must be known for that.
