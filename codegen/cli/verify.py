@@ -36,7 +36,7 @@ TENSORS = 3
 @click.option("--package", "-p", multiple=True, metavar="CRATE", help="Narrow the steps to this crate; as above.")
 @click.option(
     "--test-timeout",
-    type=click.FloatRange(min=60),
+    type=click.FloatRange(min=1),
     metavar="SECONDS",
     help="How long one test may take (default 900).",
 )
@@ -75,6 +75,7 @@ def command(
     from codegen.verify.cargo import require_programs
     from codegen.verify.document import verification_document
     from codegen.verify.environment import rocm_checks
+    from codegen.verify.identity import refuse_stand_in
     from codegen.verify.judge import refuse_failures
     from codegen.verify.machine import Machine
     from codegen.verify.run import TEST_TIMEOUT, Bench, run_steps
@@ -91,6 +92,7 @@ def command(
     device = choose_device(Target(target), machine)
     for name in left_behind(machine.variables, emulated=device.emulated):
         click.echo(f"{name} is set, and not passed on: it could change what is proven", err=True)
+    refuse_stand_in(device, machine.variables)
     root, plan = _planned(candle, phase=phase, gating=gating, runtime=runtime, offline=offline)
     last = max(each.phase for each in plan.phases) if phase is None else phase
     steps = choose_steps(last, runtime=Runtime(plan.runtime), quick=quick, only=only, packages=package)
