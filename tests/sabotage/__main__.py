@@ -104,12 +104,15 @@ def committed(group: str, act: Act, workshop: Workshop) -> Finding:
     def finding(line: str, *, caught: bool = False) -> Finding:
         return Finding(group, act, caught, line, time.monotonic() - started)
 
-    with act.done(workshop.root):
-        for command in act.before:
-            code, output = workshop.run(command)
-            if code:
-                return finding(f"`{command}` ended with {code}: {_last(output)}")
-        code, output = workshop.run(act.caught_by)
+    try:
+        with act.done(workshop.root):
+            for command in act.before:
+                code, output = workshop.run(command)
+                if code:
+                    return finding(f"`{command}` ended with {code}: {_last(output)}")
+            code, output = workshop.run(act.caught_by)
+    except ValueError as error:
+        return finding(f"cannot be done: {error}")
     found = re.search(act.says, output)
     if code == 0:
         return finding("survived: the command passes")

@@ -38,6 +38,14 @@ fn past_the_capture(text: &str) {
     std::fs::OpenOptions::new().append(true).open("/dev/stdout").unwrap().write_all(text.as_bytes()).unwrap();
 }
 
+extern "C" {
+    fn atexit(call: extern "C" fn()) -> i32;
+}
+
+extern "C" fn die() {
+    std::process::abort()
+}
+
 fn deep(n: u64) -> u64 {
     let big = [n; 4096];
     std::hint::black_box(&big);
@@ -61,6 +69,7 @@ fn b_fated() {
             past_the_capture("test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished\\n");
             std::process::exit(0)
         }
+        "late" => { unsafe { atexit(die) }; }
         "skip" => writeln!(std::io::stderr(), "SKIPPED: b_fated: no luck").unwrap(),
         "leave" => {
             std::process::Command::new("sh").args(["-c", "setsid sleep 300 & echo $! > left"]).status().unwrap();
@@ -158,6 +167,14 @@ def test_a_program_that_dies_in_the_middle_is_no_proof(run: Callable[..., TestRu
     text = "\n".join(done.doubts)
     assert "b_fated" in text
     assert how in text
+
+
+def test_a_program_that_dies_after_its_closing_line_is_no_proof(run: Callable[..., TestRun]) -> None:
+    """As one does whose library fails to clean up behind itself."""
+    done = run("late")
+    assert set(done.outcomes) == set(ALL)
+    assert len(done.doubts) == 1
+    assert done.doubts[0].startswith("fates fates ended with signal 6 (SIGABRT)")
 
 
 def test_a_test_that_hangs_is_ended_and_named_with_its_last_words(run: Callable[..., TestRun]) -> None:
