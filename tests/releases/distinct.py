@@ -1,8 +1,8 @@
 """The distinct texts that are generated for all releases, and the cheapest runs of `verify` that try each of them.
 
 A plan is made for each release, gating and runtime. Files of the same path and text count once, in whatever plans they
-are. A text needs a step that compiles and lints it, with the feature on and off if it says `feature = "rocm"`, and,
-where it is a test, a step that runs it.
+are. A text needs a step that compiles and lints it, with the feature on and off if it says `feature = "rocm"`, one that
+compiles it for CUDA if it says `feature = "cuda"`, and, where it is a test, a step that runs it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ if TYPE_CHECKING:
     from codegen.verify.steps import Step
 
 GATE = b'feature = "rocm"'
+CUDA_GATE = b'feature = "cuda"'
 LINTED = frozenset(crate for step in STEPS if step.judge is Judge.LINT for crate in step.crates)
 UNTRIED = {
     "candle-examples/examples/voxtral/*": "up to 0.10.2 voxtral does not compile in Candle itself (verify/gated.py)",
     "*.pyi": "stubs are for type checkers: no program reads them",
 }
 """Texts that no step reaches on some release, each with its reason; README and docs call them untried."""
-SECONDS = {"check": 25, "clippy": 25, "doc": 30, "test": 300, "run": 200, "build": 200}
+ROOT = "candle-core/src/lib.rs"
+"""Has `feature = "cuda"` on declarations of CUDA's own modules only, and a text for each gating and runtime."""
+SECONDS = {"check": 15, "clippy": 15, "doc": 20, "test": 200, "run": 150, "build": 150}
 """About how many seconds of one core a step takes for candle-core, what it depends on being built."""
 WEIGHT = {"candle-core": 1.0, "candle-nn": 1.3, "candle-transformers": 3.0, "candle-examples": 8.0, "candle-pyo3": 1.8}
 """How much longer it takes for another crate, candle-core included."""
@@ -78,7 +81,7 @@ class Need(NamedTuple):
     path: str
     digest: str
     feature: str = ""
-    """`on` or `off` where it matters."""
+    """`on` or `off` where it matters; `cuda` for the lines that only CUDA builds have."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,8 @@ def _needs(reader: Reader, step: Step, texts: Mapping[str, bytes]) -> Iterator[N
             linted = step.judge is Judge.LINT or (crate not in LINTED and step.judge is Judge.BUILDS)
             if path in reach.compiled and linted and built and not step.cuda_stub:
                 yield Need("compiled", path, digest, on if matters else "")
+            if path in reach.compiled and step.cuda_stub and on == "on" and CUDA_GATE in text and path != ROOT:
+                yield Need("compiled", path, digest, "cuda")
             if path in reach.ran and is_evidence(step) and _is_test(path, text):
                 yield Need("run", path, digest)
         elif path.endswith(".toml"):
