@@ -83,12 +83,13 @@ class Switchboard:
         """
         places, unswitchable = self._places(mutants, originals)
         unviable = dict(known or {})
+        count = max((mutant.number for mutant in mutants), default=-1) + 1
         for _ in range(ROUNDS):
             texts = {
                 path: switched(source, [place for place in of_file if place.mutant.number not in unviable])
                 for path, (source, of_file) in places.items()
             }
-            module = self.template.replace("const COUNT: usize = 0;", f"const COUNT: usize = {len(mutants)};").encode()
+            module = self.template.replace("const COUNT: usize = 0;", f"const COUNT: usize = {count};").encode()
             self.write({path: text.text for path, text in texts.items()} | dict.fromkeys(self.modules, module))
             done = run()
             if done.ok:

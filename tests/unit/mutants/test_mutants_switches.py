@@ -164,7 +164,7 @@ def test_compiled_switches_switch_record_and_leave_out_what_does_not_compile(tmp
             (tmp_path / path).write_bytes(text)
 
     board = Switchboard(write, "crate::mutated::mutated", (MODULE.name,), template)
-    both = [mutant(SOURCE, "<", "<=", number=0), mutant(SOURCE, "+", "-", number=1)]
+    both = [mutant(SOURCE, "<", "<=", number=7), mutant(SOURCE, "+", "-", number=9)]
 
     def compiled() -> Compilation:
         command = ["rustc", "--edition=2021", "--error-format=json", "x.rs", "-o", "program"]
@@ -174,18 +174,18 @@ def test_compiled_switches_switch_record_and_leave_out_what_does_not_compile(tmp
 
     built = board.build(both, {"x.rs": SOURCE.encode()}, compiled)
 
-    assert built.inside == {0}
+    assert built.inside == {7}
     assert board.build(both, {"x.rs": SOURCE.encode()}, compiled, built.unviable) == built, "in one round"
-    assert list(built.unviable) == [1]
-    assert "cannot subtract" in built.unviable[1]
+    assert list(built.unviable) == [9]
+    assert "cannot subtract" in built.unviable[9]
 
     def said(**variables: str) -> str:
         return subprocess.run([tmp_path / "program"], env=variables, capture_output=True, text=True, check=True).stdout
 
     record = tmp_path / "reached"
     assert said(CANDLE_ROCM_REACHED=str(record)) == "false a.\n"
-    assert record.read_text("ascii") == "0\n"
-    assert said(CANDLE_ROCM_MUTANT="0") == "true a.\n"
+    assert record.read_text("ascii") == "7\n"
+    assert said(CANDLE_ROCM_MUTANT="7") == "true a.\n"
 
 
 def test_a_mutant_without_a_switch_is_made_in_its_place() -> None:
