@@ -110,10 +110,18 @@ class Emulated:
         return found
 
     @staticmethod
-    def run(program: str, tests: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float) -> Ended:
+    def run(
+        program: str,
+        tests: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: Path,
+        timeout: float,
+        to_the_end: bool = False,
+    ) -> Ended:
         """Run tests of a program of Rust's, or a file of Python tests until one fails."""
         if not program.endswith(".py"):
-            return run_tests(program, tests, environment, cwd=cwd, timeout=timeout)
+            return run_tests(program, tests, environment, cwd=cwd, timeout=timeout, to_the_end=to_the_end)
         ended = run_lines([*PYTEST, program], environment, cwd=cwd, timeout=timeout)
         return read_pytest(ended, program)
 

@@ -48,7 +48,14 @@ class Subject(Protocol):
         """The tests that judge."""
 
     def run(
-        self, program: str, tests: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float
+        self,
+        program: str,
+        tests: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: Path,
+        timeout: float,
+        to_the_end: bool = False,
     ) -> Ended:
         """Run tests of one program."""
 

@@ -130,13 +130,25 @@ class Reader:
 
 
 def run_tests(
-    program: str | Path, tests: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float
+    program: str | Path,
+    tests: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    cwd: Path,
+    timeout: float,
+    to_the_end: bool = False,
 ) -> Ended:
-    """Run these tests of a libtest program, one after another, until one fails; ends it and its children then."""
-    return run_lines([str(program), "--exact", "--test-threads=1", *tests], environment, cwd=cwd, timeout=timeout)
+    """Run these tests of a libtest program, one after another, until one fails; ends it and its children then.
+
+    `to_the_end` lets it say why the test failed.
+    """
+    command = [str(program), "--exact", "--test-threads=1", *tests]
+    return run_lines(command, environment, cwd=cwd, timeout=timeout, to_the_end=to_the_end)
 
 
-def run_lines(command: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float) -> Ended:
+def run_lines(
+    command: Sequence[str], environment: Mapping[str, str], *, cwd: Path, timeout: float, to_the_end: bool = True
+) -> Ended:
     """Run a program and follow its lines."""
     reader, started, expired = Reader(), time.monotonic(), threading.Event()
     try:
@@ -165,7 +177,7 @@ def run_lines(command: Sequence[str], environment: Mapping[str, str], *, cwd: Pa
         assert process.stdout is not None
         for line in process.stdout:
             reader.read(line.rstrip("\n"))
-            if reader.failed and "FAILED" in line:
+            if reader.failed and not to_the_end:
                 _end(process)
         status = process.wait()
     finally:

@@ -123,7 +123,7 @@ REACHES = "open(os.environ['CANDLE_ROCM_REACHED'], 'a').write('{}\\n')"
 
 
 def test_the_baseline_says_what_each_test_reaches(tmp_path: Path) -> None:
-    waits = "print('x is not available on ROCm yet: it comes with phase 2 FAILED'); print('FAILED')"
+    waits = "print('FAILED'); print('x is not available on ROCm yet: it comes with phase 2 of')"
     found = baseline_of(tmp_path, a=REACHES.format(4), b=REACHES.format(5), c="pass", d=waits)
     assert {test.name: test.reached for test in found.tests} == {"a": {4}, "b": {5}, "c": frozenset()}
     assert found.waiting == ("candle-core/rocm_made_up d",)

@@ -116,6 +116,7 @@ FILES = {
         *(f"rocm_backend/{name}.rs" for name in ("api", "api/library", "api/functions_dynamic")),
     ],
     3: [
+        "tests/rocm_launches.rs",
         "rocm_backend/api/functions_linked.rs",
         "examples/rocm_smoke_tensors.rs",
         *(f"tests/rocm_{name}.rs" for name in ("miopen", "rocrand")),
