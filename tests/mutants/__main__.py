@@ -44,15 +44,15 @@ def main() -> int:
     bench = prepared(subject, folder, repository / asked.program, asked.jobs, _note)
     sources = subject.sources
     wanted = _wanted(bench, sources, asked, repository)
-    tests, waiting = len(bench.baseline.tests), len(bench.baseline.waiting)
-    print(f"{len(wanted)} of {len(bench.mutants)} mutants; {tests} tests pass without one, {waiting} wait for a phase")
+    tests, left_out = len(bench.baseline.tests), len(bench.baseline.left_out)
+    print(f"{len(wanted)} of {len(bench.mutants)} mutants; without one {tests} tests pass, {left_out} are left out")
     if not wanted:
         print("nothing to try: the change touches no line with a mutant")
         return 0
     campaign = Campaign(
         bench.built,
         bench.baseline,
-        subject.environment(folder / "kernels"),
+        subject.environment,
         subject.folder_of,
         Results(folder / "results.jsonl"),
         subject.plain,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from codegen.verify.subject import Subject
     from mutants.mutant import Mutant
+    from mutants.trial import Ended
 
 BACKEND = "candle-core/src/rocm_backend"
 MOD = f"{BACKEND}/mod.rs"
@@ -74,10 +76,10 @@ class Backend:
         patched = self.subject.patched.items()
         return {path: text for path, text in patched if path.startswith(BACKEND) and text is not None}
 
-    def environment(self, kernels: Path) -> dict[str, str]:
-        """What test programs run with; compiled kernels are kept in a folder."""
-        own = {"CANDLE_ROCM_CACHE_DIR": str(kernels), "CANDLE_ROCM_EMULATOR_DEVICES": DEVICES}
-        return {**self.emulator, **own}
+    @property
+    def environment(self) -> dict[str, str]:
+        """What test programs run with."""
+        return {**self.emulator, "CANDLE_ROCM_EMULATOR_DEVICES": DEVICES}
 
     def folder_of(self, program: Program) -> Path:
         """Where cargo would run it: in its crate."""
@@ -121,7 +123,23 @@ class Backend:
         """The tests on the device, and those of the backend's own code."""
         return [(p, name) for p in programs for name in names_of(p, environment) if _about_rocm(p, name)]
 
-    run = staticmethod(run_tests)
+    @staticmethod
+    def run(
+        program: str,
+        tests: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: Path,
+        timeout: float,
+        to_the_end: bool = False,
+    ) -> Ended:
+        """Run tests with no compiled kernels, as those that an earlier run has kept would be taken unseen.
+
+        The emulated device keeps its own object code, so that this costs little.
+        """
+        with tempfile.TemporaryDirectory(prefix="candle-rocm-mutants-") as kernels:
+            own = {**environment, "CANDLE_ROCM_CACHE_DIR": kernels}
+            return run_tests(program, tests, own, cwd=cwd, timeout=timeout, to_the_end=to_the_end)
 
     def _compiled(self) -> Compilation:
         targets = [

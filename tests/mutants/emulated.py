@@ -58,9 +58,10 @@ class Emulated:
         root = repository_root() / "emulator"
         return {path: (root / path).read_bytes() for path in tree_files(root) if path.split("/")[0] in CRATES}
 
-    def environment(self, kernels: Path) -> dict[str, str]:
-        """What tests run with; `kernels` is where other programs keep theirs."""
-        return {"CANDLE_ROCM_HIP": str(self.work / "libraries"), "CANDLE_ROCM_CACHE_DIR": str(kernels)}
+    @property
+    def environment(self) -> dict[str, str]:
+        """What tests run with."""
+        return {"CANDLE_ROCM_HIP": str(self.work / "libraries")}
 
     def folder_of(self, program: Program) -> Path:
         """Where cargo or pytest would run it."""

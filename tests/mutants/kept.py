@@ -29,8 +29,9 @@ class Subject(Protocol):
     def sources(self) -> dict[str, bytes]:
         """The files that are mutated, as they are."""
 
-    def environment(self, kernels: Path) -> dict[str, str]:
-        """What tests run with; compiled kernels are kept in a folder."""
+    @property
+    def environment(self) -> dict[str, str]:
+        """What tests run with."""
 
     def folder_of(self, program: Program) -> Path:
         """Where a program is run."""
@@ -84,21 +85,20 @@ def prepared(subject: Subject, folder: Path, cargo_mutants: Path, jobs: int, say
     built = _read_built(kept(folder / "built.json", build))
 
     def run() -> Any:
-        environment = subject.environment(folder / "kernels")
         baseline = measured(
-            subject.cases(built.programs, environment),
-            environment,
+            subject.cases(built.programs, subject.environment),
+            subject.environment,
             folder_of=subject.folder_of,
             run=subject.run,
             records=folder / "reached",
             jobs=jobs,
             on_message=say,
         )
-        return {"tests": [test.document() for test in baseline.tests], "waiting": list(baseline.waiting)}
+        return {"tests": [test.document() for test in baseline.tests], "left_out": list(baseline.left_out)}
 
     document = kept(folder / "baseline.json", run)
     tests = tuple(Passing.read(each) for each in document["tests"])
-    return Bench(mutants, built, Baseline(tests, tuple(document["waiting"])))
+    return Bench(mutants, built, Baseline(tests, tuple(document["left_out"])))
 
 
 def _built_document(built: Built, folder: Path) -> dict[str, object]:

@@ -126,7 +126,7 @@ def test_the_baseline_says_what_each_test_reaches(tmp_path: Path) -> None:
     waits = "print('FAILED'); print('x is not available on ROCm yet: it comes with phase 2 of')"
     found = baseline_of(tmp_path, a=REACHES.format(4), b=REACHES.format(5), c="pass", d=waits)
     assert {test.name: test.reached for test in found.tests} == {"a": {4}, "b": {5}, "c": frozenset()}
-    assert found.waiting == ("candle-core/rocm_made_up d",)
+    assert found.left_out == ("candle-core/rocm_made_up d",)
     assert [[test.name for test in tests] for _, tests in found.about(4)] == [["a"]]
     assert found.about(6) == ()
 
@@ -134,6 +134,13 @@ def test_the_baseline_says_what_each_test_reaches(tmp_path: Path) -> None:
 def test_a_test_that_fails_without_a_mutant_ends_it_all(tmp_path: Path) -> None:
     with pytest.raises(BaselineFailed, match="1 tests fail without a mutant"):
         baseline_of(tmp_path, a=REACHES.format(4), b="print('FAILED')")
+
+
+def test_a_test_that_skips_is_no_evidence_and_only_the_want_of_a_gpu_may_be_its_reason(tmp_path: Path) -> None:
+    found = baseline_of(tmp_path, a=REACHES.format(4), b="print('SKIPPED: b: a device is there')")
+    assert ([test.name for test in found.tests], found.left_out) == (["a"], ("candle-core/rocm_made_up b",))
+    with pytest.raises(BaselineFailed, match="1 tests fail"):
+        baseline_of(tmp_path, a=REACHES.format(4), b="print('SKIPPED: b: no ROCm device')")
 
 
 def test_programs_without_switches_end_it_all(tmp_path: Path) -> None:

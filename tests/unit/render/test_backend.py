@@ -138,7 +138,7 @@ FILES = {
     4: ["rocm_backend/mod.rs", "rocm_backend/custom_kernel.rs", "examples/rocm_custom_kernel.rs"],
     5: [
         *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "norm", "rope", "rows", "sdpa", "sigmoid", "softmax")),
-        *(f"tests/{name}.rs" for name in ("rocm_nn", "rocm_sdpa", "rocm_sdpa_plain")),
+        *(f"tests/{name}.rs" for name in ("rocm_nn", "rocm_sdpa", "rocm_sdpa_plain", "rocm_sorting")),
         "examples/rocm_overhead.rs",
     ],
     7: [

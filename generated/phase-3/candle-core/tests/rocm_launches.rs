@@ -143,6 +143,32 @@ fn elements_are_taken_where_indices_say() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_last_of_several_elements_stays() -> Result<()> {
+    let Some(device) = gpu("the_last_of_several_elements_stays") else {
+        return Ok(());
+    };
+    for [left, n, right, size] in SPACES {
+        for dtype in [DType::U8, DType::F16, DType::F32, DType::F64] {
+            let y = integers(left * size * right, 200, 22);
+            let x = integers(left * n * right, 200, 23);
+            let ids = integers(left * n * right, size as u64, 24);
+            let mut wanted = y.clone();
+            for (at, value) in x.iter().enumerate() {
+                let (l, r) = (at / (n * right), at % right);
+                wanted[(l * size + ids[at] as usize) * right + r] = *value;
+            }
+            let target = tensor(&y, &[left, size, right], dtype, &device)?;
+            let source = tensor(&x, &[left, n, right], dtype, &device)?;
+            let ids = tensor(&ids, &[left, n, right], DType::U32, &device)?;
+            let found = elements(&target.scatter(&ids, &source, 1)?)?;
+            let what = format!("scatter {dtype:?} {left} x {n} x {right} to {size}");
+            assert_same(&found, &wanted, &what);
+        }
+    }
+    Ok(())
+}
+
 /// Shapes, and the dimension that is reduced.
 const LINES: [(&[usize], usize); 10] = [
     (&[100_003], 0),
@@ -165,7 +191,7 @@ fn lines_are_reduced_in_any_view() -> Result<()> {
     for (shape, dim) in LINES {
         for dtype in [DType::F32, DType::I64, DType::U32] {
             let count = shape.iter().product();
-            let data = integers(count, 1000, 6);
+            let data = integers(count, 100, 6);
             let x = tensor(&data, shape, dtype, &device)?;
             assert_reduced(&x, dim, &format!("{dtype:?} {shape:?} over {dim}"))?;
             let last = shape.len() - 1;
@@ -288,13 +314,15 @@ fn at(data: &[f64], sizes: [usize; 4], place: [isize; 4]) -> f64 {
 }
 
 /// Images, channels in and out, groups, height and width of image and kernel, padding, stride, dilation.
-const CONVOLUTIONS: [[usize; 11]; 6] = [
+const CONVOLUTIONS: [[usize; 11]; 8] = [
     [2, 3, 5, 1, 19, 23, 3, 3, 1, 1, 1],
     [3, 4, 6, 2, 17, 11, 3, 2, 2, 2, 1],
     [1, 6, 6, 6, 13, 29, 5, 5, 2, 1, 2],
     [2, 150, 7, 1, 6, 7, 3, 3, 0, 1, 1],
     [1, 1, 70, 1, 40, 37, 1, 1, 0, 3, 1],
     [5, 9, 67, 1, 9, 9, 2, 4, 3, 2, 3],
+    [2, 9, 130, 1, 12, 11, 3, 3, 1, 1, 1],
+    [3, 37, 70, 1, 9, 8, 1, 1, 0, 1, 1],
 ];
 
 #[test]
@@ -329,7 +357,12 @@ fn convolutions_are_plain_sums() -> Result<()> {
             }
             wanted.push(sum);
         }
-        for dtype in [DType::F32, DType::F64] {
+        // f16 holds integers up to 2048.
+        let narrow = kernel[1..].iter().product::<usize>() * 9 <= 2048;
+        for dtype in [DType::F32, DType::F64, DType::F16] {
+            if dtype == DType::F16 && !narrow {
+                continue;
+            }
             let (x, k) = (
                 tensor(&x, &image, dtype, &device)?,
                 tensor(&k, &kernel, dtype, &device)?,
@@ -463,6 +496,32 @@ fn products_of_views_are_plain_sums() -> Result<()> {
                 &format!("{what}, one right"),
             );
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn products_in_two_dimensions_that_do_not_merge() -> Result<()> {
+    let Some(device) = gpu("products_in_two_dimensions_that_do_not_merge") else {
+        return Ok(());
+    };
+    let [outer, inner, m, k, n] = [5, 3, 4, 7, 6];
+    let a = integers(outer * inner * m * k, 5, 20);
+    let b = integers(outer * inner * k * n, 5, 21);
+    let mut wanted = Vec::new();
+    for place in 0..inner * outer * m * n {
+        // The left factor lies with its first two dimensions the other way round.
+        let (p, q) = (place / (outer * m * n), place / (m * n) % outer);
+        let (i, j) = (place / n % m, place % n);
+        let term =
+            |l: usize| a[((q * inner + p) * m + i) * k + l] * b[((p * outer + q) * k + l) * n + j];
+        wanted.push((0..k).map(term).sum());
+    }
+    for dtype in [DType::F32, DType::F64, DType::F16] {
+        let x = tensor(&a, &[outer, inner, m, k], dtype, &device)?.transpose(0, 1)?;
+        let y = tensor(&b, &[inner, outer, k, n], dtype, &device)?;
+        let found = elements(&x.matmul(&y)?)?;
+        assert_same(&found, &wanted, &format!("{dtype:?}"));
     }
     Ok(())
 }
