@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from mutants.mutant import Mutant
 
+NOT_EXHAUSTIVE = "E0004"
 ROUNDS = 12
 """rustc stops at the first stage that finds errors, so that each stage has a few rounds."""
 
@@ -129,7 +130,22 @@ def blame(errors: Iterable[Mapping[str, Any]], texts: Mapping[str, Switched]) ->
             if numbers:
                 found |= dict.fromkeys(numbers, error["message"])
                 break
+        else:
+            if (error.get("code") or {}).get("code") == NOT_EXHAUSTIVE:
+                found |= dict.fromkeys(_dropped_arms(error, texts), error["message"])
     return found
+
+
+def _dropped_arms(error: Mapping[str, Any], texts: Mapping[str, Switched]) -> frozenset[int]:
+    """The mutants that drop an arm of a match which needs it; the error is at what is matched."""
+    for span in error["spans"]:
+        if span["is_primary"] and span["file_name"] in texts:
+            switched_text = texts[span["file_name"]]
+            source = Source.parse(span["file_name"], switched_text.text)
+            chain = source.chain(span["byte_start"], span["byte_end"])
+            matches = [node for node in chain if node.type == "match_expression"]
+            return switched_text.arms(matches[-1].start_byte, matches[-1].end_byte) if matches else frozenset()
+    return frozenset()
 
 
 def compile_with_cargo(root: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Compilation:

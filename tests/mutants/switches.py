@@ -64,6 +64,14 @@ class Switched:
         smallest = min(around, default=(0, 0))[0]
         return frozenset(number for size, number in around if size == smallest)
 
+    def arms(self, start: int, end: int) -> frozenset[int]:
+        """The mutants that drop an arm without a condition of its own, in these bytes."""
+        return frozenset(
+            number
+            for number, (first, last) in self.own.items()
+            if start <= first and last <= end and self.text[first - 4 : first] == b" if "
+        )
+
 
 def place_of(source: Source, mutant: Mutant, function: str) -> Place:
     """Where the mutant's switch goes, and how it is written; `function` is the path of `mutated`.

@@ -146,6 +146,22 @@ def test_an_error_counts_by_its_main_place_and_by_others_only_without_one() -> N
     assert blame([other], {"x.rs": done}) == {2: "no"}
 
 
+def test_a_match_that_lacks_an_arm_is_blamed_on_those_that_drop_one() -> None:
+    text = "fn f(a: Option<u8>) -> u8 { match a { Some(b) if b > 7 => 3, Some(_) => 2, None => 4 } }"
+    three = [
+        mutant(text, "Some(b) if b > 7 => 3,", "", "MatchArm", number=1),
+        mutant(text, "Some(_) => 2,", "", "MatchArm", number=2),
+        mutant(text, "b > 7", "true", "MatchArmGuard", number=3),
+    ]
+    source = Source.parse("x.rs", text.encode())
+    done = switched(source, [place_of(source, each, "m") for each in three])
+    at = done.text.index(b"a {")
+    span = {"file_name": "x.rs", "byte_start": at, "byte_end": at + 1, "is_primary": True}
+    error = {"message": "not covered", "spans": [span], "code": {"code": "E0004"}}
+    assert blame([error], {"x.rs": done}) == {2: "not covered"}
+    assert blame([{**error, "code": {"code": "E0308"}}], {"x.rs": done}) == {}
+
+
 SOURCE = """\
 mod mutated;
 fn smaller(a: u8, b: u8) -> bool { a < b }
