@@ -100,7 +100,9 @@ def _report(
     repository: Path,
 ) -> int:
     lines = {path: text.decode().splitlines() for path, text in sources.items()}
-    review = reviewed(read_accepted(ACCEPTED), bench.mutants, lines, results)
+    crates = {mutant.file.split("/")[0] for mutant in bench.mutants}
+    entries = [entry for entry in read_accepted(ACCEPTED) if entry.file.split("/")[0] in crates]
+    review = reviewed(entries, bench.mutants, lines, results)
     templates = {
         path.relative_to(repository).as_posix(): path.read_bytes() for path in repository.glob("templates/**/*.j2")
     }
