@@ -117,6 +117,7 @@ FILES = {
     ],
     3: [
         "tests/rocm_launches.rs",
+        "tests/rocm_random.rs",
         "rocm_backend/api/functions_linked.rs",
         "examples/rocm_smoke_tensors.rs",
         *(f"tests/rocm_{name}.rs" for name in ("miopen", "rocrand")),
