@@ -20,7 +20,7 @@ PARTS := releases newest-release backend-tests kernel-tests mutations code-objec
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
 	kernel-tests backend-tests tsan mutations sabotage mutants mutants-emulator releases newest-release lint format \
-	regen bench clean
+	regen acceptance bench clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ format: setup ## Format the Python sources.
 regen: setup ## Write again what is generated and committed (goldens, generated/).
 	$(BIN)/pytest -q tests/golden tests/rocm tests/releases/test_expected_names.py \
 		tests/releases/test_sites.py tests/releases/test_distinct_texts.py --update-goldens
+
+acceptance: setup ## After `make test`: write down what was run (docs/acceptance-record.json, docs/acceptance.md).
+	$(BIN)/python -m codegen.verify.record $(CANDLE_ROCM_WORK)
 
 bench: setup ## Time the generator on CANDLE; Candle's own benchmarks, CPU beside emulated device (GROUPS="affine matmul" narrows).
 	$(BIN)/python -m benchmarks.generator $(CANDLE)

@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import file_results
 import limits
 import pytest
 import skips
@@ -31,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers what watches over a run."""
-    for guard in (surroundings, limits, skips):
+    for guard in (surroundings, limits, skips, file_results):
         config.pluginmanager.register(guard, guard.__name__)
 
 

@@ -78,6 +78,7 @@ def command(
     from codegen.verify.identity import refuse_stand_in
     from codegen.verify.judge import refuse_failures
     from codegen.verify.machine import Machine
+    from codegen.verify.results import OF_VERIFY, append, found_by_verify
     from codegen.verify.run import TEST_TIMEOUT, Bench, run_steps
     from codegen.verify.scratch import ScratchTree
     from codegen.verify.steps import Target, choose_steps
@@ -114,6 +115,9 @@ def command(
             on_message=report,
         )
         results = run_steps(steps, subject, bench, on_start=lambda step: report(step.title))
+    found = found_by_verify(results, candle=candle, plan=plan, phase=last, packages=package, device=device)
+    if (unwritten := append(folder / OF_VERIFY, found)) is not None:
+        click.echo(unwritten, err=True)
     if as_json:
         import json
 

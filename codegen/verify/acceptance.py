@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from codegen.errors import SpecInvalid
 from codegen.spec.document import read_document
 from codegen.spec.model import Model, Reason
 from codegen.spec.validation import validate
-from codegen.verify.steps import STEPS, Judge
+from codegen.verify.steps import STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,14 +19,8 @@ if TYPE_CHECKING:
     from codegen.spec.document import Document, MappingNode
 
 ACCEPTANCE = "specs/acceptance.yaml"
-DOCUMENTED = "docs/acceptance.md"
-"""Made from it by templates/docs/acceptance.md.j2."""
 
-_STEPS = {step.id: step for step in STEPS}
-_ON_THE_DEVICE = ("tests/backend", "tests/emulator", "tests/kernels")
-"""Tests of these folders run on the emulated device, or on a GPU where one answers."""
-
-State = Literal["on the emulated device", "tested", "compiled", "waits for a phase", "done otherwise", "not there"]
+_STEPS = {step.id for step in STEPS}
 
 
 class Line(Model):
@@ -44,26 +38,6 @@ class Line(Model):
     reason: Reason | None = None
     """Why it is done in another way than was asked, or is missing."""
 
-    @property
-    def state(self) -> State:
-        """What may be said of it: the strongest of what its proofs show."""
-        if self.missing:
-            return "not there"
-        if self.waits is not None:
-            return "waits for a phase"
-        steps = [_STEPS[name] for name in self.verify]
-        if any(step.device for step in steps) or any(path.startswith(_ON_THE_DEVICE) for path in self.pytest):
-            return "on the emulated device"
-        if self.pytest or any(step.judge is Judge.TESTS for step in steps):
-            return "tested"
-        return "compiled" if steps else "done otherwise"
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """What shows it, as one types it."""
-        shown = [f"candle-rocm verify CANDLE --only {name}" for name in self.verify]
-        return (*shown, *(f"pytest {path}" for path in self.pytest))
-
 
 class Seed(Model):
     """One of the documents that the project was created from."""
@@ -78,9 +52,15 @@ class Acceptance(Model):
 
     seeds: tuple[Seed, ...]
 
-    def count(self, state: State) -> int:
-        """How many lines are in a state."""
-        return sum(line.state == state for seed in self.seeds for line in seed.lines)
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of `verify` that lines name, each once."""
+        return tuple(dict.fromkeys(name for seed in self.seeds for line in seed.lines for name in line.verify))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files with tests that lines name, each once."""
+        return tuple(dict.fromkeys(path for seed in self.seeds for line in seed.lines for path in line.pytest))
 
 
 def parse_acceptance(content: bytes) -> Acceptance:

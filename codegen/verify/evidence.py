@@ -12,6 +12,7 @@ from codegen.verify.waiting import judge_waiting, summary
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from codegen.verify.device_use import DeviceUse
     from codegen.verify.target import Device
     from codegen.verify.testrun import TestRun
     from codegen.verify.unrun import UnrunTests, Where
@@ -84,13 +85,16 @@ def judge_tests(runs: Sequence[TestRun], demands: Demands) -> TestJudgement:
     return TestJudgement(not complaints, detail, waiting, complaints)
 
 
-def observed(runs: Iterable[TestRun], device: Device) -> str | None:
-    """What the tests ran on, as the libraries themselves say: `emulator (gfx1100 and gfx90a)`."""
-    uses = [run.device for run in runs if run.device is not None and run.device.libraries]
-    if not uses:
-        return device.label
-    first = dict.fromkeys(devices[0] for use in uses for devices in sorted(use.devices) if devices)
-    library = " and ".join(sorted({name for use in uses for name in use.libraries}))
+def observed(uses: Iterable[DeviceUse | None], device: Device) -> str | None:
+    """What programs ran on, as the libraries themselves say: `emulator (gfx1100 and gfx90a)`.
+
+    Where the libraries would say it and did not, nobody knows; AMD's keep no record, and go by the driver's word.
+    """
+    said = [use for use in uses if use is not None and use.libraries]
+    if not said:
+        return None if device.keeps_record else device.label
+    first = dict.fromkeys(devices[0] for use in said for devices in sorted(use.devices) if devices)
+    library = " and ".join(sorted({name for use in said for name in use.libraries}))
     if device.on_nvidia and library == device.kind:
         return device.label
     return f"{library} ({' and '.join(first)})" if first else library

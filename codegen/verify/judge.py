@@ -111,7 +111,8 @@ def judged(
     if run is None:
         return StepResult(step, Verdict.SKIPPED, f"{Verdict.SKIPPED}: {attempt.obstacle}")
     result = _judge(attempt, run, subject, demands, baseline)
-    ran_on = observed(attempt.tests, device) if step.device else None
+    uses = (attempt.use, *(test.device for test in attempt.tests))
+    ran_on = observed(uses, device) if step.device else None
     seconds = run.seconds + sum(test.seconds for test in attempt.tests)
     return replace(result, seconds=seconds, log=run.log, ran_on=ran_on, left_out=attempt.left_out, tests=attempt.tests)
 

@@ -83,6 +83,8 @@ class Step:
     """Left out by `--quick`."""
     runtime: Runtime | None = None
     """Only with this runtime; with both when absent."""
+    by_hand: str = ""
+    """Why `make test` does not run it; empty for a step that it runs."""
 
     def arguments(self, *, baseline: bool = False) -> tuple[str, ...]:
         """The cargo command line; `baseline` for the unpatched tree."""
@@ -232,6 +234,7 @@ STEPS: tuple[Step, ...] = (
         programs=("hipcc",),
         not_on_nvidia="hipcc compiles the smoke program's kernel for AMD GPUs",
         runtime=Runtime.ROCM_RS,
+        by_hand="its kernel is compiled by hipcc, and runs on AMD GPUs only",
     ),
     Step(
         "smoke-tensors",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from work_folder import work_folder
@@ -17,6 +19,7 @@ from codegen.plan.build import plan_tree
 from codegen.spec.kinds import Runtime
 from codegen.spec.loader import load_specs
 from codegen.verify.cargo import cargo_environment, run_cargo
+from codegen.verify.device_use import RECORD, DeviceUse, read_use
 from codegen.verify.hip_libraries import EMULATED_DEVICE, LIBRARY_PATH, prepare_libraries
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import FEATURE
@@ -30,11 +33,18 @@ class Probe:
     def __init__(self, program: Path, environment: dict[str, str]) -> None:
         self._program = program
         self._environment = environment
+        self.ran_on: set[str] = set()
+        """What the libraries of its runs said that they are; tests/file_results.py clears it."""
 
     def __call__(self, *words: str | int, **variables: str) -> subprocess.CompletedProcess[str]:
         """What it says, and how it ends; `variables` are set for this run."""
-        environment = {**os.environ, **self._environment, **variables}
-        return self._run([str(self._program), *map(str, words)], environment)
+        command = [str(self._program), *map(str, words)]
+        with TemporaryDirectory() as record:
+            environment = {**os.environ, **self._environment, RECORD: record, **variables}
+            done = self._run(command, environment)
+            with suppress(ValueError):  # it ended while it wrote
+                self.ran_on |= _said(read_use(Path(record)))
+        return done
 
     def lines(self, *words: str | int, **variables: str) -> list[str]:
         """What it prints; it has to end well."""
@@ -121,6 +131,12 @@ class Program:
             assert run.ok, run.complaint or run.errors
             shutil.copy(scratch.target_dir / "debug" / "examples" / self.name, program)
         return Probe(program, {**emulator, "CANDLE_ROCM_CACHE_DIR": str(work / "kernels")})
+
+
+def _said(use: DeviceUse) -> set[str]:
+    """What did the work, by name: `emulator (gfx1100)`; nothing where none was done."""
+    first = {devices[0] for devices in use.devices if devices}
+    return set() if use.idle else {f"{library} ({arch})" for library in use.libraries for arch in first}
 
 
 def _without_libraries() -> dict[str, str]:

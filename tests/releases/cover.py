@@ -29,7 +29,8 @@ IN_NEWEST = (
     *((*USUAL, step) for step in ("all-targets-on", "rocm-tests", "rocm-nn-tests", "rocm-models-tests")),
     *((*USUAL, step) for step in ("rocm-python-tests", "cpu-tests-off", "clippy-providers-on", "rocm-providers-tests")),
     *((*USUAL, step) for step in ("all-targets-off", "gated-examples-off", "gated-examples-on", "rocm-examples-tests")),
-    (Gating.DUMMY.value, Runtime.DYNAMIC.value, "clippy-providers-on"),
+    *((*USUAL, step) for step in ("check-off", "check-on", "rocm-basic", "cpu-tests-on", "python-tests-off")),
+    *((Gating.DUMMY.value, Runtime.DYNAMIC.value, step) for step in ("clippy-providers-on", "smoke-tensors")),
 )
 """What the tests in `newest/` run."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.kernels.asked import asked_though_listed, missing_kernels
+from codegen.spec.kinds import Runtime
 from releases.command_line import kernels_asked_for, verified
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ EXAMPLES = pytest.mark.skipif(
     "RELEASES" in os.environ and "EXAMPLES" not in os.environ,
     reason="builds all that examples depend on: not in the share that RELEASES leaves, unless EXAMPLES=1 asks for it",
 )
+FULL = pytest.mark.skipif("RELEASES" in os.environ, reason="not in the share that RELEASES leaves")
+"""What other tests here do in greater part, and a user can ask `verify` for all the same."""
 
 
 def test_every_target_builds(newest: str, work: Path) -> None:
@@ -59,3 +62,20 @@ def test_cpu_tests_pass_without_the_feature(newest: str, work: Path) -> None:
     """Candle's own CPU tests, feature off; on the newest release, because building them takes minutes."""
     step = verified(newest, ("cpu-tests-off",), work)["cpu-tests-off"]
     assert "SKIPPED" not in step["detail"]
+
+
+@FULL
+def test_steps_that_others_contain_pass_by_themselves(newest: str, work: Path) -> None:
+    """Each does what a wider step does as well, with another command."""
+    verified(newest, ("check-off", "check-on", "rocm-basic", "cpu-tests-on"), work)
+
+
+@FULL
+def test_candle_pyo3s_tests_pass_without_the_feature(newest: str, work: Path) -> None:
+    verified(newest, ("python-tests-off",), work)
+
+
+@FULL
+def test_the_smoke_program_of_the_dynamic_runtime_ends_well(newest: str, work: Path) -> None:
+    """That of the other runtime needs hipcc and an AMD GPU."""
+    verified(newest, ("smoke-tensors",), work, "--runtime", Runtime.DYNAMIC.value)

@@ -1,13 +1,18 @@
-"""specs/acceptance.yaml: what it names is there, and what contradicts itself is refused."""
+"""specs/acceptance.yaml: what it names is there and is run, and what contradicts itself is refused."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from releases.cover import in_newest, table
+from some import some
 
 from codegen.errors import SpecInvalid
 from codegen.paths import repository_root
 from codegen.spec.loader import load_specs
 from codegen.verify.acceptance import ACCEPTANCE, Acceptance, parse_acceptance
+from codegen.verify.steps import STEPS
 
 VALID = """\
 seeds:
@@ -35,8 +40,23 @@ def own() -> Acceptance:
 
 
 def test_every_test_that_it_names_is_there() -> None:
-    named = {path for seed in own().seeds for line in seed.lines for path in line.pytest}
-    assert [path for path in sorted(named) if not (repository_root() / path).is_file()] == []
+    assert [path for path in sorted(own().files) if not (repository_root() / path).is_file()] == []
+
+
+def test_make_test_runs_every_file_that_it_names() -> None:
+    """By the folders that the Makefile hands to pytest."""
+    makefile = (repository_root() / "Makefile").read_text(encoding="utf-8")
+    lines = [line for line in makefile.splitlines() if "$(BIN)/pytest" in line and "--update-goldens" not in line]
+    folders = {folder for line in lines for folder in re.findall(r"tests/[\w/-]+", line.partition("--ignore")[0])}
+    assert {"tests/unit", "tests/kernels", "tests/releases"} <= folders
+    assert [path for path in some(own().files) if not any(path.startswith(f"{each}/") for each in folders)] == []
+
+
+def test_make_test_runs_every_step_or_it_is_said_why_not() -> None:
+    """By what tests/releases runs; a step with a reason must not be among them."""
+    ran = {run.step for run in (*table(), *in_newest())}
+    assert {step.id for step in STEPS} - ran == {step.id for step in STEPS if step.by_hand} == {"smoke"}
+    assert ran <= {step.id for step in STEPS}
 
 
 def test_what_waits_waits_for_a_phase_that_is_not_applied_yet() -> None:
@@ -49,18 +69,9 @@ def test_all_five_documents_are_there() -> None:
     assert [seed.document for seed in own().seeds] == ["003", "000", "001", "002", "004"]
 
 
-def test_the_state_of_a_line_is_the_strongest_of_its_proofs() -> None:
-    (seed,) = parse_acceptance(VALID.encode()).seeds
-    assert [line.state for line in seed.lines] == [
-        "on the emulated device",
-        "compiled",
-        "tested",
-        "waits for a phase",
-        "not there",
-        "done otherwise",
-    ]
-    assert parse_acceptance(VALID.encode()).count("compiled") == 1
-    assert seed.lines[0].commands == ("candle-rocm verify CANDLE --only rocm-tests",)
+def test_the_steps_and_files_that_lines_name() -> None:
+    spec = parse_acceptance(VALID.encode())
+    assert (spec.steps, spec.files) == (("rocm-tests", "check-on"), ("tests/unit",))
 
 
 @pytest.mark.parametrize(

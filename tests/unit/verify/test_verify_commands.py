@@ -17,6 +17,7 @@ from codegen.cli import doctor, verify
 from codegen.errors import ToolchainMissing, VerificationFailed
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
 from codegen.plan.workspace import Workspace
+from codegen.verify.results import FoundByVerify, read
 from codegen.verify.steps import choose_steps
 from codegen.verify.target import Device
 
@@ -44,7 +45,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         made = [fake_cargo.artifact(crate) for crate in CRATES] if name == "cargo" else []
         fake_cargo.install(folder, name, fake_cargo.printing([f"{name} 1.0", *made], []))
     monkeypatch.setenv("PATH", str(folder))
-    for variable in ("CXX", "ROCM_PATH", "SKIP_BINDGEN", "HSA_OVERRIDE_GFX_VERSION"):
+    # The last is what these tests themselves run in (tests/limits.py).
+    for variable in ("CXX", "ROCM_PATH", "SKIP_BINDGEN", "HSA_OVERRIDE_GFX_VERSION", "CANDLE_ROCM_TESTS_OF"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr("codegen.verify.target.gpu_architectures", lambda _machine: ())
     monkeypatch.setattr("codegen.verify.target.amd_gpu_present", lambda _machine: False)
@@ -280,3 +282,29 @@ def test_doctor_reads_a_trees_cargo_settings(programs: Path, tmp_path: Path) -> 
     (tmp_path / "tree/.cargo/config.toml").write_text('[env]\nSKIP_BINDGEN = "1"\n', encoding="utf-8")
     result = CliRunner().invoke(doctor.command, ["--candle", str(tmp_path / "tree")])
     assert "set in the tree's .cargo/config.toml" in result.stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_every_run_leaves_a_line_for_each_step(
+    invoke: Callable[..., Result], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    invoke("--phase", "0", "-p", "candle-core", *options)
+    invoke("--phase", "0", "--only", "check-on", *options)
+    found = read(tmp_path / "work" / "results.jsonl")
+    assert all(isinstance(each, FoundByVerify) for each in found)
+    runs = [each.found for each in found if isinstance(each, FoundByVerify)]
+    assert [(run.step, run.verdict.value, run.packages) for run in runs] == [
+        ("check-off", "passed", ("candle-core",)),
+        ("check-on", "passed", ("candle-core",)),
+        ("smoke", "SKIPPED", ("candle-core",)),
+        ("check-on", "passed", ()),
+    ]
+    assert {(run.release, run.gating, run.runtime, run.phase) for run in runs} == {("1.2.3", "dummy", "rocm-rs", 0)}
+
+
+def test_a_run_that_cannot_be_written_down_says_so_and_passes(invoke: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "work" / "results.jsonl").mkdir(parents=True)
+    result = invoke("--phase", "0", "--json")
+    assert result.exit_code == 0
+    assert "results.jsonl: Is a directory; `make acceptance` will not know of this run" in result.stderr
+    assert json.loads(result.stdout)["passed"]
