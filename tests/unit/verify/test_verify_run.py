@@ -344,6 +344,25 @@ def test_a_run_as_hip_on_nvidia_is_labelled_so_and_says_what_it_leaves_out(subje
     assert (result.verdict, result.detail, cargo.asked) == (Verdict.SKIPPED, "SKIPPED: no MIOpen there", [])
 
 
+def test_what_the_libraries_could_have_said_and_did_not_is_not_claimed(subject: Subject) -> None:
+    """The device that was chosen is no word of what the tests ran on."""
+    result, _ = carry_out(BASIC, subject, device=Device("emulator"), libtest=Programs([ran()]))
+    assert result.ran_on is None
+
+
+def test_a_program_that_cargo_runs_says_where_it_ran(subject: Subject) -> None:
+    class Writing(Cargo):
+        def __call__(
+            self, root: Path, arguments: tuple[str, ...], *, environment: dict[str, str], **more: object
+        ) -> CargoRun:
+            (Path(environment[RECORD]) / "1.jsonl").write_text(recorded(devices="gfx90a"), encoding="utf-8")
+            return super().__call__(root, arguments, environment=environment, **more)
+
+    smoke = replace(BASIC, judge=Judge.RUNS)
+    result = run_step(smoke, subject, bench_of(subject, Writing([answer()]), device=Device("emulator")))
+    assert (result.verdict, result.ran_on) == (Verdict.PASSED, "emulator (gfx90a)")
+
+
 class TwoCards(Programs):
     """Writes the record that the emulated device of each pass would."""
 
