@@ -119,7 +119,7 @@ def _proof_of_step(name: str, runs: Sequence[StepRun]) -> Proof:
     if passed:
         run = max(passed, key=lambda run: (_rank(_strength(run)), _usual(run), runs.index(run)))
         where = f", {run.ran_on}" if run.ran_on else ""
-        others = f"; {len(passed) - 1} more builds passed" if len(passed) > 1 else ""
+        others = f"; passed in {len(passed)} builds" if len(passed) > 1 else ""
         return Proof(_command(run), f"passed on {run.day}{where}: {_cell(run.detail)}{others}", _strength(run))
     if runs:
         run = max(runs, key=lambda run: run.at)

@@ -62,7 +62,7 @@ def test_what_passed_says_on_what_when_and_how_many() -> None:
     assert found.state == "on the emulated device"
     (proof,) = found.proofs
     assert proof.said == (
-        "passed on 2026-11-22, emulator (gfx1100 and gfx90a): 374 passed, 0 failed, 3 ignored; 1 more builds passed"
+        "passed on 2026-11-22, emulator (gfx1100 and gfx90a): 374 passed, 0 failed, 3 ignored; passed in 2 builds"
     )
 
 
