@@ -15,7 +15,7 @@ export CARGO_PROFILE_DEV_DEBUG ?= 0
 export ARCH
 
 # What `test` runs after the tool's own tests; with `make --jobs=2 test`, the releases stand beside the rest.
-PARTS := releases newest-release backend-tests kernel-tests mutations code-objects
+PARTS := releases newest-release backend-tests kernel-tests mutations sabotage code-objects
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \

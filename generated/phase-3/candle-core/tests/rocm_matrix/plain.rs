@@ -159,14 +159,15 @@ pub(crate) fn transposed_convolution(
 
 /// (b, m, k) times (b, k, n).
 pub(crate) fn product(left: &Tensor, right: &Tensor) -> Result<Tensor> {
-    let ((batch, rows, depth), columns) = (left.dims3()?, right.dim(2)?);
+    let ((batch, rows, _), columns) = (left.dims3()?, right.dim(2)?);
     let (left, right) = (left.to_vec3::<f64>()?, right.to_vec3::<f64>()?);
     let mut elements = Vec::with_capacity(batch * rows * columns);
     for (left, right) in left.iter().zip(&right) {
         for row in left {
-            for column in 0..columns {
-                elements.push((0..depth).map(|k| row[k] * right[k][column]).sum::<f64>());
-            }
+            elements.extend((0..columns).map(|column| {
+                let factors = row.iter().zip(right);
+                factors.map(|(x, of_k)| x * of_k[column]).sum::<f64>()
+            }));
         }
     }
     Tensor::from_vec(elements, (batch, rows, columns), &Device::Cpu)
