@@ -61,3 +61,11 @@ def test_the_largest_number_is_not_as_good_as_infinity(value: float) -> None:
     largest = float(np.finfo(np.float32).max)
     with pytest.raises(AssertionError, match="1 ulp off"):
         assert_ulps(tensor(math.copysign(largest, value)), array(value), 1)
+
+
+def test_what_is_a_unit_further_off_than_it_may_be_fails() -> None:
+    assert_ulps(tensor(1.0), array(1 + 2**-23), 1)
+    with pytest.raises(AssertionError, match="more than 1 ulp off"):
+        assert_ulps(tensor(1.0), array(1 + 2**-22), 1)
+    with pytest.raises(AssertionError):
+        assert_near(tensor(1.0), array(1.26), absolute=0.25, relative=0)
