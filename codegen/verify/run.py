@@ -95,8 +95,11 @@ class Bench:
         tests = tuple(self._tests(step, built)) if step.judge is Judge.TESTS and built.ok else ()
         return Attempt(step, built, tests=tests, use=self._use(record), timeout=self.timeout)
 
-    def demands(self, step: Step) -> Demands:
-        """What the step's tests are held to."""
+    def demands(self, attempt: Attempt) -> Demands:
+        """What the step's tests are held to; sources are not read for tests that did not run."""
+        step = attempt.step
+        if not attempt.tests:
+            return Demands(self.unrun)
         waiting = tuple(test for test in self.waiting if test.crate in step.crates) if step.phased else ()
         where = self.device.kind if step.device else "none"
         return Demands(self.unrun, waiting, self.expected(step), where)
@@ -198,7 +201,7 @@ def run_steps(
             attempts.append(_attempt(step, subject, bench))
         baselines = _baselines(attempts, subject, bench)
     return tuple(
-        judged(each, subject, bench.device, bench.demands(each.step), baselines.get(_baseline(each.step)))
+        judged(each, subject, bench.device, bench.demands(each), baselines.get(_baseline(each.step)))
         for each in attempts
     )
 

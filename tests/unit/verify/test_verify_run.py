@@ -304,6 +304,18 @@ def test_tests_that_have_to_run_are_missed_by_name(subject: Subject) -> None:
     )
 
 
+def test_sources_are_not_read_for_tests_that_could_not_be_built(subject: Subject) -> None:
+    """A tree that lacks the crate, or whose manifest is no TOML, has none to read."""
+
+    def refuse(_step: Step) -> ExpectedNames:
+        raise KeyError("candle-core/Cargo.toml")
+
+    result, _ = carry_out(TESTS, subject, answer(101, complaint="error: bad manifest"), expected=refuse)
+    assert (result.verdict, result.detail) == (Verdict.FAILED, "error: bad manifest")
+    result, _ = carry_out(replace(TESTS, crates=("candle-nn",)), subject, expected=refuse)
+    assert result.verdict is Verdict.SKIPPED
+
+
 def test_an_ignored_test_needs_leave(subject: Subject) -> None:
     def ignoring(name: str) -> Programs:
         return Programs([ran(outcomes={"t0": Outcome.PASSED, name: Outcome.IGNORED}, selected=("t0", name))])
