@@ -40,6 +40,11 @@ fn past_the_capture(text: &str) {
 
 extern "C" {
     fn atexit(call: extern "C" fn()) -> i32;
+    fn _exit(code: i32) -> !;
+}
+
+extern "C" fn lie() {
+    unsafe { _exit(101) }
 }
 
 extern "C" fn die() {
@@ -70,6 +75,7 @@ fn b_fated() {
             std::process::exit(0)
         }
         "late" => { unsafe { atexit(die) }; }
+        "lie" => { unsafe { atexit(lie) }; }
         "skip" => writeln!(std::io::stderr(), "SKIPPED: b_fated: no luck").unwrap(),
         "leave" => {
             std::process::Command::new("sh").args(["-c", "setsid sleep 300 & echo $! > left"]).status().unwrap();
@@ -174,7 +180,11 @@ def test_a_program_that_dies_after_its_closing_line_is_no_proof(run: Callable[..
     done = run("late")
     assert set(done.outcomes) == set(ALL)
     assert len(done.doubts) == 1
-    assert done.doubts[0].startswith("fates fates ended with signal 6 (SIGABRT)")
+    assert done.doubts[0].startswith("fates fates ended with signal 6 (SIGABRT); its last words: ")
+
+
+def test_an_exit_code_that_does_not_fit_the_tests_is_no_proof(run: Callable[..., TestRun]) -> None:
+    assert run("lie").doubts == ("fates fates ended with exit code 101, although 0 tests failed",)
 
 
 def test_a_test_that_hangs_is_ended_and_named_with_its_last_words(run: Callable[..., TestRun]) -> None:
