@@ -380,9 +380,14 @@ def _visible_devices(machine: Machine) -> Check:
         )
         return Check("visible-devices", title, Need.NONE, State.UNSET, "all devices are visible", remedy)
     found = ", ".join(f"{name}={value!r}" for name, value in values.items())
-    hidden = any(value.strip() in ("", "-1") for value in values.values())
-    remedy = "this hides every device; unset it" if hidden else ""
-    return Check("visible-devices", title, Need.NONE, State.UNUSUAL if hidden else State.OK, found, remedy)
+    hiding = [name for name, value in values.items() if _hides_all(name, value.strip())]
+    remedy = "; ".join(f"{name} hides every device: unset it" for name in hiding)
+    return Check("visible-devices", title, Need.NONE, State.UNUSUAL if hiding else State.OK, found, remedy)
+
+
+def _hides_all(name: str, value: str) -> bool:
+    """An empty list leaves nothing to ROCr, but HIP takes its own empty variable for an unset one."""
+    return value == "-1" or (not value and name == "ROCR_VISIBLE_DEVICES")
 
 
 def _emulated_device(machine: Machine) -> Check:

@@ -226,11 +226,19 @@ def test_the_override_is_pointed_at(tmp_path: Path, value: str, advice: str) -> 
     assert advice in check.remedy
 
 
-@pytest.mark.parametrize("value", ["", "-1"])
-def test_hidden_devices_are_pointed_at(tmp_path: Path, value: str) -> None:
-    check = found(machine(tmp_path, {"HIP_VISIBLE_DEVICES": value}))["visible-devices"]
+@pytest.mark.parametrize(
+    ("name", "value"), [("HIP_VISIBLE_DEVICES", "-1"), ("ROCR_VISIBLE_DEVICES", "-1"), ("ROCR_VISIBLE_DEVICES", "")]
+)
+def test_hidden_devices_are_pointed_at(tmp_path: Path, name: str, value: str) -> None:
+    check = found(machine(tmp_path, {name: value}))["visible-devices"]
     assert check.state is State.UNUSUAL
-    assert "hides every device" in check.remedy
+    assert f"{name} hides every device" in check.remedy
+
+
+@pytest.mark.parametrize("value", ["", "1", "0,1"])
+def test_an_empty_list_of_hip_hides_nothing(tmp_path: Path, value: str) -> None:
+    check = found(machine(tmp_path, {"HIP_VISIBLE_DEVICES": value}))["visible-devices"]
+    assert (check.state, check.remedy) == (State.OK, "")
 
 
 def test_several_gpus_without_a_choice_get_advice(tmp_path: Path) -> None:
