@@ -40,8 +40,9 @@ PASSED_ON = (
     "CANDLE_ROCM_EMULATOR_SEED",
     "CANDLE_ROCM_EMULATOR_TRACE",
     "CANDLE_ROCM_FETCH_DIR",
+    "CARGO_BUILD_JOBS",
 )
-"""They say where files are kept, which compiler is used, and in which of many right orders things are done."""
+"""They say where files are kept, which compiler is used, how much is done at a time, and in which of many orders."""
 QUIETLY = ("CARGO_PROFILE_DEV_OPT_LEVEL", "CARGO_PROFILE_DEV_DEBUG", "CANDLE_ROCM_WORK", "CANDLE_ROCM_HOME")
 """Left behind without a word: verification has values of its own for them, or does not ask for them."""
 

@@ -206,11 +206,12 @@ def test_variables_that_hide_lints_do_not_reach_cargo(
     tmp_path: Path, fake: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hiding = ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "CARGO_BUILD_RUSTFLAGS")
-    for name in hiding:
+    passed_on = "CARGO_BUILD_JOBS"
+    for name in (*hiding, passed_on):
         monkeypatch.setenv(name, "x")
-    fake(f"print([name for name in {hiding!r} if name in os.environ])")
+    fake(f"print([name for name in {(*hiding, passed_on)!r} if name in os.environ])")
     done, _ = run(tmp_path)
-    assert done.log.read_text(encoding="utf-8").splitlines()[1] == "[]"
+    assert done.log.read_text(encoding="utf-8").splitlines()[1] == f"['{passed_on}']"
 
 
 def test_the_environment_is_the_documented_one(tmp_path: Path) -> None:
