@@ -22,6 +22,8 @@ PLACES = frozenset(
     for name in ("DEBIAN_MIRROR", "EMULATOR_CACHE", "EMULATOR_CXX", "EMULATOR_SEED", "EMULATOR_TRACE", "FETCH_DIR")
 ) | {f"{OWN}HIP", f"{OWN}WORK"}
 """Settings that tests take over: where things lie, who compiles, in which order the device works."""
+SWITCHES = frozenset({f"{OWN}MUTANT", f"{OWN}REACHED"})
+"""Taken over too: libraries with mutants in them ask for these, and no others do."""
 FLAGS = (
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_ENCODED_RUSTDOCFLAGS",
@@ -36,7 +38,7 @@ ADDED_OPTIONS = "PYTEST_ADDOPTS"
 
 def cleared(environment: MutableMapping[str, str]) -> dict[str, str]:
     """Takes out of the environment what tests may not depend on, and returns it."""
-    ours = (name for name in [*environment] if name.startswith(OWN) and name not in PLACES)
+    ours = (name for name in [*environment] if name.startswith(OWN) and name not in PLACES | SWITCHES)
     return {name: environment.pop(name) for name in sorted([*ours, *(flag for flag in FLAGS if flag in environment)])}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from codegen.paths import repository_root
 from codegen.verify.scratch import ScratchTree, tree_files
-from mutants.baseline import names_of
+from mutants.baseline import BaselineFailed, names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
 from mutants.files import MUTATED, digest_of, linked
 from mutants.mutant import listed
@@ -99,12 +99,20 @@ class Emulated:
             return self._compiled()
 
     def cases(self, programs: Sequence[Program], environment: Mapping[str, str]) -> list[tuple[Program, str]]:
-        """The unit tests, and each file of Python tests with the number of its tests that pass."""
+        """The unit tests, and each file of Python tests with the number of its tests that pass.
+
+        Raises BaselineFailed if a file of Python tests asks for no mutant: then it used other libraries.
+        """
         found = []
+        record = self.work / "asked"
         for program in programs:
             if program.name.startswith("pytest/"):
                 self.say(f"{program.name} once, to compile its kernels")
-                ended = self.run(program.path, [], environment, cwd=repository_root(), timeout=1800)
+                record.write_text("", "ascii")
+                variables = {**environment, "CANDLE_ROCM_REACHED": str(record)}
+                ended = self.run(program.path, [], variables, cwd=repository_root(), timeout=1800)
+                if not record.read_text("ascii"):
+                    raise BaselineFailed(f"{program.name} reaches no mutant:\n{ended.output}")
                 found += [(program, name) for name in ended.passed or {f"does not pass: {ended.output}"}]
             else:
                 found += [(program, name) for name in names_of(program, environment)]

@@ -13,9 +13,10 @@ use candle_rocm_emulator_runtime::queue::{Signal, Work};
 use record::Done;
 
 use crate::call::{api, store};
+use crate::handles::Handles;
 use crate::stream;
 
-/// What a `hipEvent_t` points to.
+/// What a `hipEvent_t` stands for.
 struct Event {
     timed: bool,
     /// Of the last record; none before the first.
@@ -29,10 +30,11 @@ const KNOWN_FLAGS: c_uint = hipEventBlockingSync
     | hipEventReleaseToDevice
     | hipEventReleaseToSystem;
 
+static EVENTS: Handles<Arc<Event>> = Handles::from(0x5800_0001);
+
 /// The event of a handle.
-unsafe fn event<'a>(handle: hipEvent_t) -> HipResult<&'a Event> {
-    // SAFETY: a caller's handle is null or came from `hipEventCreate`.
-    unsafe { handle.cast::<Event>().as_ref() }.ok_or(HipError::INVALID_HANDLE)
+fn event(handle: hipEvent_t) -> HipResult<Arc<Event>> {
+    EVENTS.get(handle).ok_or(HipError::INVALID_HANDLE)
 }
 
 impl Event {
@@ -42,12 +44,12 @@ impl Event {
 }
 
 unsafe fn create(handle: *mut hipEvent_t, flags: c_uint) -> HipResult {
-    if flags & !KNOWN_FLAGS != 0 {
+    if flags & !KNOWN_FLAGS != 0 || handle.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    let event = Box::new(Event { timed: flags & hipEventDisableTiming == 0, signal: Mutex::new(None) });
+    let event = Event { timed: flags & hipEventDisableTiming == 0, signal: Mutex::new(None) };
     // SAFETY: the caller's pointer.
-    unsafe { store(handle, Box::into_raw(event).cast()) }
+    unsafe { store(handle, EVENTS.insert(Arc::new(event))) }
 }
 
 fn wait(event: &Event) -> HipResult {
@@ -75,17 +77,12 @@ api! {
 
     /// Ends an event. Streams that wait for its last record still do.
     fn hipEventDestroy(handle: hipEvent_t) {
-        // SAFETY: the caller's handle.
-        unsafe { event(handle) }?;
-        // SAFETY: from `create`, and the caller gives it up.
-        drop(unsafe { Box::from_raw(handle.cast::<Event>()) });
-        Ok(())
+        EVENTS.remove(handle).map(|_| ()).ok_or(HipError::INVALID_HANDLE)
     }
 
     /// Records what a stream has to do until now.
     fn hipEventRecord(handle: hipEvent_t, stream: hipStream_t) {
-        // SAFETY: the caller's handle.
-        let event = unsafe { event(handle) }?;
+        let event = event(handle)?;
         let signal = Arc::new(Signal::default());
         machine::enqueue(stream::resolve(stream)?, Work::Record(Arc::clone(&signal)))?;
         *event.signal.lock().expect("no panic while held") = Some(signal);
@@ -94,8 +91,7 @@ api! {
 
     /// Lets a stream wait for the last record of an event; for nothing if there was none.
     fn hipStreamWaitEvent(stream: hipStream_t, handle: hipEvent_t, flags: c_uint) {
-        // SAFETY: the caller's handle.
-        let event = unsafe { event(handle) }?;
+        let event = event(handle)?;
         let stream = stream::resolve(stream)?;
         if flags != 0 {
             return Err(HipError::INVALID_VALUE);
@@ -105,16 +101,14 @@ api! {
 
     /// Waits for the last record of an event.
     fn hipEventSynchronize(handle: hipEvent_t) {
-        // SAFETY: the caller's handle.
-        wait(unsafe { event(handle) }?)?;
+        wait(event(handle)?.as_ref())?;
         record::count(Done::Synchronisation);
         Ok(())
     }
 
     /// Whether the last record of an event has been reached. Asking lets some work be done.
     fn hipEventQuery(handle: hipEvent_t) {
-        // SAFETY: the caller's handle.
-        let Some(signal) = unsafe { event(handle) }?.signal() else { return Ok(()) };
+        let Some(signal) = event(handle)?.signal() else { return Ok(()) };
         if !signal.is_set() {
             machine::step();
         }
@@ -123,8 +117,7 @@ api! {
 
     /// Milliseconds between the last records of two events. They measure the emulator, not a card.
     fn hipEventElapsedTime(milliseconds: *mut c_float, start: hipEvent_t, stop: hipEvent_t) {
-        // SAFETY: the caller's handles.
-        let (start, stop) = unsafe { (event(start)?, event(stop)?) };
+        let (start, stop) = (event(start)?, event(stop)?);
         if !start.timed || !stop.timed {
             return Err(HipError::INVALID_HANDLE);
         }

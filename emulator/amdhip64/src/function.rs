@@ -10,10 +10,10 @@ use candle_rocm_emulator_runtime::module::Function;
 use candle_rocm_emulator_runtime::settings::settings;
 
 use crate::call::{api, store};
+use crate::module;
 
-fn function<'a>(handle: hipFunction_t) -> HipResult<&'a Function> {
-    // SAFETY: a caller's handle is null or came from `hipModuleGetFunction`.
-    unsafe { handle.cast::<Function>().as_ref() }.ok_or(HipError::INVALID_DEVICE_FUNCTION)
+fn function(handle: hipFunction_t) -> HipResult<Function> {
+    module::function(handle).ok_or(HipError::INVALID_DEVICE_FUNCTION)
 }
 
 fn most_threads(function: &Function) -> u32 {
@@ -21,20 +21,20 @@ fn most_threads(function: &Function) -> u32 {
 }
 
 /// What bounds the blocks of a kernel on a multiprocessor. Registers do not: the emulator knows of none.
-struct Occupancy<'a> {
-    function: &'a Function,
+struct Occupancy {
+    function: Function,
     model: &'static Model,
     dynamic_lds: usize,
 }
 
-impl<'a> Occupancy<'a> {
+impl Occupancy {
     fn new(handle: hipFunction_t, dynamic_lds: usize) -> HipResult<Self> {
         Ok(Self { function: function(handle)?, model: settings().devices[current_device()].model, dynamic_lds })
     }
 
     /// Blocks of so many threads that a multiprocessor holds.
     fn blocks(&self, threads: u32) -> u32 {
-        if threads > most_threads(self.function) {
+        if threads > most_threads(&self.function) {
             return 0;
         }
         let by_threads = self.model.threads_per_multiprocessor as u32 / threads.next_multiple_of(self.model.wave_size);
@@ -46,7 +46,7 @@ impl<'a> Occupancy<'a> {
 
     /// The number of threads with which a multiprocessor holds most of them, at most `limit` if that is not zero.
     fn best_threads(&self, limit: u32) -> u32 {
-        let most = most_threads(self.function).min(if limit == 0 { MAX_THREADS } else { limit });
+        let most = most_threads(&self.function).min(if limit == 0 { MAX_THREADS } else { limit });
         let sizes = (1..=most / self.model.wave_size).map(|waves| waves * self.model.wave_size);
         sizes.max_by_key(|&threads| (self.blocks(threads) * threads, threads)).unwrap_or(most)
     }
@@ -77,7 +77,7 @@ api! {
         let lds = function.kernel().static_lds_bytes();
         let (major, minor) = settings().devices[current_device()].model.version;
         let known = match attribute {
-            HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => most_threads(function) as c_int,
+            HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => most_threads(&function) as c_int,
             HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES => lds as c_int,
             HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => (LDS_BYTES - lds) as c_int,
             HIP_FUNC_ATTRIBUTE_PTX_VERSION | HIP_FUNC_ATTRIBUTE_BINARY_VERSION => major * 10 + minor,

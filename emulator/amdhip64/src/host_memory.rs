@@ -129,8 +129,9 @@ api! {
         if start == 0 || size == 0 || flags & !KNOWN_REGISTER_FLAGS != 0 {
             return Err(HipError::INVALID_VALUE);
         }
+        let end = start.checked_add(size).ok_or(HipError::INVALID_VALUE)?;
         let mut machine = machine::lock();
-        let overlaps = machine.pinned_around(start).is_some() || machine.pinned.range(start..start + size).next().is_some();
+        let overlaps = machine.pinned_around(start).is_some() || machine.pinned.range(start..end).next().is_some();
         if overlaps || Arena::get().contains(start) {
             return Err(HipError::HOST_MEMORY_ALREADY_REGISTERED);
         }
@@ -170,7 +171,7 @@ api! {
             hipMallocSignalMemory => size == 8,
             _ => false,
         };
-        if !fits {
+        if !fits || pointer.is_null() {
             return Err(HipError::INVALID_VALUE);
         }
         let address = allocate(Place::Device(machine::current_device()), size)?;

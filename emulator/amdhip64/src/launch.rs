@@ -13,7 +13,7 @@ use candle_rocm_emulator_runtime::module::{Function, Module, abi};
 use candle_rocm_emulator_runtime::queue::Work;
 
 use crate::call::{api, call};
-use crate::stream;
+use crate::{module, stream};
 
 /// The arguments of a launch, from `params` or from the buffer that `extra` describes.
 unsafe fn arguments(function: &Function, params: *mut *mut c_void, extra: *mut *mut c_void) -> HipResult<Arguments> {
@@ -120,8 +120,7 @@ api! {
         params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) {
-        // SAFETY: a caller's handle is null or came from `hipModuleGetFunction`.
-        let function = unsafe { function.cast::<Function>().as_ref() }.ok_or(HipError::INVALID_HANDLE)?.clone();
+        let function = module::function(function).ok_or(HipError::INVALID_HANDLE)?;
         // SAFETY: the caller's arrays.
         let arguments = unsafe { arguments(&function, params, extra) }?;
         let shape = Shape {

@@ -12,6 +12,7 @@ mod event;
 mod fill;
 mod function;
 mod graph;
+mod handles;
 mod host_function;
 mod host_memory;
 mod identity;

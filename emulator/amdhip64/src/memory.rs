@@ -96,7 +96,8 @@ impl Copy {
 /// # Errors
 /// `hipErrorInvalidValue` for memory that is not inside a live allocation, else as [`machine::enqueue`].
 pub fn fill(function: &'static str, to: usize, pattern: &[u8], count: usize, stream: StreamId) -> HipResult {
-    if !transfer::is_usable(to, pattern.len() * count) {
+    let size = pattern.len().checked_mul(count).ok_or(HipError::INVALID_VALUE)?;
+    if !transfer::is_usable(to, size) {
         return Err(HipError::INVALID_VALUE);
     }
     let pattern = pattern.to_vec();
@@ -123,6 +124,9 @@ pub fn allocate(place: Place, size: usize) -> HipResult<usize> {
 api! {
     /// Allocates memory on the current device; a null pointer for no bytes.
     fn hipMalloc(pointer: *mut *mut c_void, size: usize) {
+        if pointer.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
         let address = allocate(Place::Device(current_device()), size)?;
         // SAFETY: the caller's pointer.
         unsafe { store(pointer, address as *mut c_void) }

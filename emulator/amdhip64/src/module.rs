@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsStr, c_char, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use api::amdhip64::{hipDeviceptr_t, hipFunction_t, hipJitOption, hipModule_t};
 use candle_rocm_emulator_runtime::compile::{self, Source};
@@ -14,13 +14,17 @@ use candle_rocm_emulator_runtime::module::{Function, Module, code_length};
 use candle_rocm_emulator_runtime::settings::settings;
 
 use crate::call::{api, store};
+use crate::handles::Handles;
 
-/// What a `hipModule_t` points to.
-pub struct Loaded {
-    module: Arc<Module>,
-    /// What was handed out as `hipFunction_t`; they live as long as this.
-    #[allow(clippy::vec_box, reason = "handles point to them")]
-    functions: Mutex<Vec<Box<Function>>>,
+/// What `hipModule_t` stand for. Launches that are enqueued share a module that was unloaded.
+static MODULES: Handles<Arc<Module>> = Handles::from(0x7800_0001);
+
+/// What `hipFunction_t` stand for, until their module is unloaded.
+static FUNCTIONS: Handles<Function> = Handles::from(0x8000_0001);
+
+/// The kernel of a handle; none for one whose module was unloaded.
+pub fn function(handle: hipFunction_t) -> Option<Function> {
+    FUNCTIONS.get(handle)
 }
 
 fn current_model() -> &'static Model {
@@ -29,7 +33,7 @@ fn current_model() -> &'static Model {
 
 fn load(code: &[u8]) -> HipResult<hipModule_t> {
     let module = Module::load(code, current_model().name, current_device())?;
-    Ok(Box::into_raw(Box::new(Loaded { module, functions: Mutex::default() })).cast())
+    Ok(MODULES.insert(module))
 }
 
 /// The code of a file: a code object, or a HIP source, which is compiled.
@@ -50,9 +54,8 @@ fn code_of(path: &Path) -> HipResult<Vec<u8>> {
 }
 
 /// The module of a handle.
-unsafe fn loaded<'a>(module: hipModule_t) -> HipResult<&'a Loaded> {
-    // SAFETY: a caller's handle is null or came from `load`.
-    unsafe { module.cast::<Loaded>().as_ref() }.ok_or(HipError::INVALID_HANDLE)
+fn loaded(module: hipModule_t) -> HipResult<Arc<Module>> {
+    MODULES.get(module).ok_or(HipError::INVALID_HANDLE)
 }
 
 api! {
@@ -96,23 +99,20 @@ api! {
 
     /// Unloads a module once its kernels that are enqueued have run.
     fn hipModuleUnload(module: hipModule_t) {
-        // SAFETY: the caller's handle.
-        unsafe { loaded(module) }?;
-        // SAFETY: from `load`, and the caller gives it up. Enqueued launches share the module.
-        drop(unsafe { Box::from_raw(module.cast::<Loaded>()) });
+        let unloaded = MODULES.remove(module).ok_or(HipError::INVALID_HANDLE)?;
+        FUNCTIONS.retain(|function| !Arc::ptr_eq(&function.module, &unloaded));
         Ok(())
     }
 
     /// The address and the length of a `__device__` variable; null pointers are left out. Devices and copies use it in
     /// place.
     fn hipModuleGetGlobal(pointer: *mut hipDeviceptr_t, bytes: *mut usize, module: hipModule_t, name: *const c_char) {
-        // SAFETY: the caller's handle.
-        let loaded = unsafe { loaded(module) }?;
+        let loaded = loaded(module)?;
         if name.is_null() {
             return Err(HipError::INVALID_VALUE);
         }
         // SAFETY: the caller's string.
-        let (start, length) = loaded.module.variable(unsafe { CStr::from_ptr(name) })?;
+        let (start, length) = loaded.variable(unsafe { CStr::from_ptr(name) })?;
         machine::lock().pinned.insert(start, length);
         // SAFETY: the caller's pointers.
         unsafe {
@@ -128,18 +128,17 @@ api! {
 
     /// Looks a kernel up.
     fn hipModuleGetFunction(function: *mut hipFunction_t, module: hipModule_t, name: *const c_char) {
-        // SAFETY: the caller's handle.
-        let loaded = unsafe { loaded(module) }?;
+        let loaded = loaded(module)?;
         if name.is_null() {
             return Err(HipError::INVALID_VALUE);
         }
         // SAFETY: the caller's string.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| HipError::NOT_FOUND)?;
-        let found = Box::new(loaded.module.function(name)?);
-        let handle = (&raw const *found).cast_mut().cast();
-        loaded.functions.lock().expect("no panic while held").push(found);
+        if function.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
         // SAFETY: the caller's pointer.
-        unsafe { store(function, handle) }?;
+        unsafe { store(function, FUNCTIONS.insert(loaded.function(name)?)) }?;
         record::function(name);
         Ok(())
     }

@@ -111,7 +111,7 @@ impl Pools {
     fn allocate(&mut self, handle: usize, size: usize) -> HipResult<usize> {
         let pool = self.get(handle)?;
         let used = pool.used();
-        if pool.limit > 0 && used as usize + size > pool.limit {
+        if pool.limit > 0 && size > pool.limit.saturating_sub(used as usize) {
             return Err(HipError::OUT_OF_MEMORY);
         }
         let start = allocate(Place::Device(pool.device), size)?;
@@ -149,6 +149,9 @@ fn free_later(start: usize, stream: hipStream_t) -> HipResult {
 api! {
     /// Allocates out of the pool that the stream's device uses.
     fn hipMallocAsync(pointer: *mut *mut c_void, size: usize, stream: hipStream_t) {
+        if pointer.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
         let id = stream::resolve(stream)?;
         let device = machine::lock().queues.device_of(id).ok_or(HipError::INVALID_HANDLE)?;
         let start = with(|pools| pools.allocate(pools.current(device), size))?;
@@ -158,6 +161,9 @@ api! {
 
     /// Allocates out of a pool.
     fn hipMallocFromPoolAsync(pointer: *mut *mut c_void, size: usize, pool: hipMemPool_t, stream: hipStream_t) {
+        if pointer.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
         stream::resolve(stream)?;
         let start = with(|pools| pools.allocate(pool.addr(), size))?;
         // SAFETY: the caller's pointer.
@@ -171,6 +177,9 @@ api! {
 
     /// Makes a pool on a device.
     fn hipMemPoolCreate(pool: *mut hipMemPool_t, properties: *const hipMemPoolProps) {
+        if pool.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
         // SAFETY: the caller's pointer.
         let properties = unsafe { properties.as_ref() }.ok_or(HipError::INVALID_VALUE)?;
         let on_device = properties.location.r#type == hipMemLocationTypeDevice;

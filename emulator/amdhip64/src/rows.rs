@@ -26,6 +26,15 @@ impl Side {
     fn row(self, row: usize) -> usize {
         self.start + row * self.pitch
     }
+
+    /// Whether so many rows end before the addresses do.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue` if not.
+    fn must_hold(self, rows: usize) -> HipResult {
+        let end = rows.checked_mul(self.pitch).and_then(|bytes| self.start.checked_add(bytes));
+        end.map(|_| ()).ok_or(HipError::INVALID_VALUE)
+    }
 }
 
 /// Rows to copy.
@@ -46,6 +55,8 @@ impl Rows {
         if self.width == 0 {
             return Ok(());
         }
+        self.to.must_hold(self.height)?;
+        self.from.must_hold(self.height)?;
         let copies = (0..self.height).map(|row| Copy {
             function: self.function,
             to: self.to.row(row),
@@ -68,14 +79,19 @@ fn fill_rows(
     if width > to.pitch {
         return Err(HipError::INVALID_PITCH_VALUE);
     }
+    to.must_hold(height)?;
     (0..height).filter(|_| width > 0).try_for_each(|row| fill(function, to.row(row), &[value as u8], width, stream))
 }
 
 api! {
     /// Allocates rows on the current device, each aligned.
     fn hipMallocPitch(pointer: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) {
-        let row = width.next_multiple_of(PITCH);
-        let address = allocate(Place::Device(current_device()), row * height)?;
+        if pointer.is_null() || pitch.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let row = width.checked_next_multiple_of(PITCH).ok_or(HipError::OUT_OF_MEMORY)?;
+        let size = row.checked_mul(height).ok_or(HipError::OUT_OF_MEMORY)?;
+        let address = allocate(Place::Device(current_device()), size)?;
         // SAFETY: the caller's pointers.
         unsafe {
             store(pitch, row)?;

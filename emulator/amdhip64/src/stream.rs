@@ -59,7 +59,7 @@ fn per_thread(device: usize) -> StreamId {
 /// # Safety
 /// The pointer is null or valid for a write.
 pub unsafe fn create(stream: *mut hipStream_t, flags: c_uint) -> HipResult<StreamId> {
-    if flags & !hipStreamNonBlocking != 0 {
+    if flags & !hipStreamNonBlocking != 0 || stream.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
     let id = machine::lock().queues.create(current_device(), flags & hipStreamNonBlocking == 0);
@@ -84,7 +84,9 @@ api! {
     /// Ends a stream once its work is done.
     fn hipStreamDestroy(stream: hipStream_t) {
         let id = resolve(stream)?;
-        let StreamId::Created(_) = id else { return Err(HipError::INVALID_HANDLE) };
+        let (StreamId::Created(_), false) = (id, stream == hipStreamPerThread) else {
+            return Err(HipError::INVALID_HANDLE);
+        };
         // A fault belongs to the work, not to this call.
         let _ = machine::synchronize_stream(id);
         machine::lock().queues.destroy(id);

@@ -91,6 +91,38 @@ mod tests {
         }
     }
 
+    /// The first numbers of the sequence as its authors give them (Vigna, splitmix64.c).
+    #[test]
+    fn the_sequence_is_that_of_splitmix64() {
+        let mut random = Random::new(1_234_567);
+        let found: Vec<_> = (0..5).map(|_| random.bits()).collect();
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn numbers_below_a_bound_are_spread_evenly() {
+        let mut random = Random::new(3);
+        let mut counts = [0u32; 6];
+        (0..60_000).for_each(|_| counts[random.below(6) as usize] += 1);
+        assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn steps_of_an_order_are_coprime_to_its_length() {
+        let divisor = |a: u64, b: u64| (1..=a.max(b)).filter(|d| a % d == 0 && b % d == 0).max().unwrap_or_default();
+        for (a, b) in (1..40).flat_map(|a| (1..40).map(move |b| (a, b))) {
+            assert_eq!(greatest_common_divisor(a, b), divisor(a, b), "{a} {b}");
+        }
+        assert_eq!(greatest_common_divisor(7, 0), 7);
+    }
+
     #[test]
     fn a_seed_decides_the_order() {
         let order = |seed| Order::new(1009, &mut Random::new(seed)).collect::<Vec<_>>();

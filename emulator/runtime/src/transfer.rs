@@ -4,7 +4,7 @@ use std::ptr;
 
 use crate::error::HipError;
 use crate::machine;
-use crate::memory::{Arena, ByteState, copy_state, find_other, set_state};
+use crate::memory::{Allocation, Arena, ByteState, copy_state, find_other, set_state};
 use crate::report::Report;
 use crate::settings::settings;
 
@@ -64,7 +64,8 @@ pub fn is_usable(address: usize, size: usize) -> bool {
         return address != 0 || size == 0;
     }
     let machine = machine::lock();
-    machine.memory.find(address).is_some_and(|allocation| address + size <= allocation.start + allocation.size)
+    let room = |allocation: &Allocation| allocation.start + allocation.size - address;
+    machine.memory.find(address).is_some_and(|allocation| size <= room(allocation))
 }
 
 /// Memory that a library's own work on a stream uses.

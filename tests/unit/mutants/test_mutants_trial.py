@@ -20,6 +20,7 @@ from mutants.results import Result, Results
 from mutants.trial import Ended, Verdict, judged, run_tests
 
 from codegen.errors import SpecInvalid
+from codegen.verify.scratch import ScratchTree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -237,6 +238,24 @@ def test_files_of_python_tests_are_judged_alike(tmp_path: Path, first: str, verd
     path.write_text(PYTHON_TESTS.format(first=first))
     ended = Emulated.run(str(path), [], {}, cwd=tmp_path, timeout=300)
     assert judged(ended, frozenset({"test_it.py (2 passed)"})).verdict is verdict
+
+
+ASKS = """\
+import os, pathlib
+def test_it() -> None:
+    pathlib.Path(os.environ["CANDLE_ROCM_REACHED"]).write_text({record!r})
+"""
+
+
+def test_python_tests_that_reach_no_mutant_judge_nothing(tmp_path: Path) -> None:
+    emulated = Emulated(ScratchTree(tmp_path / "tree", tmp_path / "target"), tmp_path, "", lambda _line: None)
+    path = tmp_path / "test_it.py"
+    python = Program("pytest/test_it", str(path))
+    path.write_text(ASKS.format(record="17\n"))
+    assert emulated.cases([python], {}) == [(python, "test_it.py (1 passed)")]
+    path.write_text(ASKS.format(record=""))
+    with pytest.raises(BaselineFailed, match="pytest/test_it reaches no mutant"):
+        emulated.cases([python], {})
 
 
 LINES = {"a.rs": ["let a = b < c;", "  let d = e < f; ", "x", "y", "z", "w"]}

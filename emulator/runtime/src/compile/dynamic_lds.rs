@@ -75,6 +75,28 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_around_stays_where_it_is() {
+        let at = |element: &str, name: &str| {
+            format!("{element}* const {name} = static_cast<{element}*>(candle_rocm_emulator::place.dynamic_lds)")
+        };
+        let source =
+            "int a; extern __shared__ double tile_2[];\n__shared__ int n;\nextern __shared__ unsigned char raw9[];b();";
+        let expected =
+            format!("int a; {};\n{SHARED} int n;\n{};b();", at("double", "tile_2"), at("unsigned char", "raw9"));
+        assert_eq!(rewritten(source), expected);
+        let aligned = "extern __shared__ __attribute__((aligned(sizeof(float4)))) alignas(16) half2 x[];";
+        assert_eq!(rewritten(aligned), format!("{};", at("half2", "x")));
+        for other in ["float x[]", "float x[2]", "x;[]", "float x][", "[]", "x[]"] {
+            let is_array = other == "float x[]";
+            assert!(!rewritten(&format!("extern __shared__ {other}")).contains("static_cast"), "{other}");
+            let ended = rewritten(&format!("extern __shared__ {other};"));
+            assert_eq!(ended.contains("static_cast<float*>"), is_array, "{other}");
+        }
+        assert_eq!(rewritten("nothing shared"), "nothing shared");
+        assert_eq!(without_alignment("alignas(16"), "alignas(16");
+    }
+
+    #[test]
     fn sized_arrays_stay() {
         let text = "void f() { __shared__ float x[4]; __shared__ int n; extern int y[]; }";
         assert_eq!(rewritten(text), text.replace("__shared__", SHARED));

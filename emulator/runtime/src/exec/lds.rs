@@ -10,6 +10,7 @@ pub struct Touch(u64);
 const ATOMIC: u64 = 1 << 10;
 const SEVERAL_LANES: u64 = 1 << 11;
 const SEVERAL_WAVES: u64 = 1 << 12;
+const SEVERAL: u64 = 3 << 11;
 
 impl Touch {
     /// No access.
@@ -67,19 +68,19 @@ impl Touch {
     pub fn and_also(self, later: Self, wave_size: u32) -> Self {
         if !self.exists()
             || self.barriers() != later.barriers()
-            || self.thread() == later.thread() && self.0 & (SEVERAL_LANES | SEVERAL_WAVES) == 0
+            || self.thread() == later.thread() && self.0 & SEVERAL == 0
         {
             return later;
         }
         let same_wave = self.thread() / wave_size == later.thread() / wave_size;
-        let before = self.0 & (SEVERAL_LANES | SEVERAL_WAVES);
-        match same_wave {
-            true if self.wave_synchronisations() != later.wave_synchronisations() => {
-                Self(later.0 | before & SEVERAL_WAVES)
-            }
-            true => Self(later.0 | before | SEVERAL_LANES),
-            false => Self(later.0 | before | SEVERAL_WAVES),
-        }
+        let before = self.0 & SEVERAL;
+        let several = match same_wave {
+            true if self.wave_synchronisations() != later.wave_synchronisations() => before & SEVERAL_WAVES,
+            true => before | SEVERAL_LANES,
+            false => before | SEVERAL_WAVES,
+        };
+        // The later one is a single access: these bits of it are zero.
+        Self(later.0 + several)
     }
 }
 
@@ -105,6 +106,7 @@ impl Touches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     fn plain(thread: u32, barriers: u32) -> Touch {
         Touch::new(thread, barriers, 0, false)
@@ -131,6 +133,73 @@ mod tests {
         assert!(!atomic(1).races_with(atomic(2), 32));
         assert!(atomic(1).races_with(plain(2, 0), 32));
         assert!(plain(1, 0).races_with(atomic(2), 32));
+    }
+
+    #[test]
+    fn what_is_packed_is_found_again() {
+        for (thread, barriers, synchronisations, atomic) in
+            [(1023, 0, 0, false), (0, 0x3fff_ffff, 0, true), (0, 0, 0xffff, false), (682, 0x1555_5555, 0xaaaa, true)]
+        {
+            let touch = Touch::new(thread, barriers, synchronisations, atomic);
+            let (barriers, synchronisations) = (u64::from(barriers), u64::from(synchronisations));
+            assert_eq!((touch.thread(), touch.barriers()), (thread, barriers));
+            assert_eq!((touch.wave_synchronisations(), touch.is_atomic()), (synchronisations, atomic));
+            assert!(touch.exists() && touch.as_atomic().as_atomic().is_atomic());
+            assert_eq!(touch.as_atomic(), Touch::new(thread, touch.barriers() as u32, synchronisations as u32, true));
+        }
+        assert!(!Touch::NONE.exists());
+        let mut touches = Touches { writes: vec![plain(1, 0); 3], reads: Vec::new() };
+        touches.reset(2);
+        assert_eq!((touches.writes, touches.reads), (vec![Touch::NONE; 2], vec![Touch::NONE; 2]));
+    }
+
+    /// An access that is not packed.
+    #[derive(Clone, Copy)]
+    struct Plain {
+        thread: u32,
+        barriers: u32,
+        synchronisations: u32,
+    }
+
+    impl Plain {
+        fn packed(self) -> Touch {
+            Touch::new(self.thread, self.barriers, self.synchronisations, false)
+        }
+
+        fn comes_before(self, later: Self, wave: u32) -> bool {
+            let waits = self.thread / wave == later.thread / wave && self.synchronisations < later.synchronisations;
+            self.thread == later.thread || self.barriers < later.barriers || waits
+        }
+    }
+
+    /// A cell keeps one access for many: it must say of every writer what a list of all reads says.
+    #[test]
+    fn a_cell_says_what_the_list_of_all_reads_says() {
+        const WAVE: u32 = 4;
+        for seed in 0..3000 {
+            let mut random = Random::new(seed);
+            let (mut cell, mut reads) = (Touch::NONE, Vec::<Plain>::new());
+            let (mut barriers, mut synchronisations) = (0, [0; 3]);
+            for _ in 0..8 {
+                let thread = random.below(12) as u32;
+                let wave = (thread / WAVE) as usize;
+                match random.below(8) {
+                    0 => barriers += 1,
+                    1 | 2 => synchronisations[wave] += 1,
+                    _ => {
+                        let read = Plain { thread, barriers, synchronisations: synchronisations[wave] };
+                        cell = cell.and_also(read.packed(), WAVE);
+                        reads.push(read);
+                    }
+                }
+                for thread in 0..12 {
+                    let write =
+                        Plain { thread, barriers, synchronisations: synchronisations[(thread / WAVE) as usize] };
+                    let expected = reads.iter().any(|read| !read.comes_before(write, WAVE));
+                    assert_eq!(cell.races_with(write.packed(), WAVE), expected, "seed {seed}, writer {thread}");
+                }
+            }
+        }
     }
 
     #[test]

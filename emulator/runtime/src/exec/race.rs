@@ -22,7 +22,7 @@ impl Write {
     pub fn by(launch: u64, block: u64, barriers: u32, thread: u32) -> Self {
         // The last count stands for itself and all that follow: those are never taken for unordered.
         let barriers = u64::from(barriers).min(BARRIERS);
-        Self(launch << 51 | (block & BLOCKS) << 25 | barriers << 15 | u64::from(thread) << 5)
+        Self((launch << 51) + ((block & BLOCKS) << 25) + (barriers << 15) + (u64::from(thread) << 5))
     }
 
     /// The same writer with bytes of a word.
@@ -101,6 +101,50 @@ mod tests {
         let earlier = Write::by(1, 0, 0, 5).of_bytes(0b0011);
         assert!(!Write::by(1, 1, 0, 5).of_bytes(0b1100).races_with(earlier));
         assert!(Write::by(1, 1, 0, 5).of_bytes(0b0110).races_with(earlier));
+    }
+
+    #[test]
+    fn what_is_packed_is_found_again() {
+        for (launch, block, barriers, thread) in
+            [(MAX_LAUNCH, 0, 0, 0), (0, BLOCKS, 0, 0), (0, 0, 1022, 0), (0, 0, 0, 1023), (0x555, 0x2aa_aaaa, 341, 682)]
+        {
+            let write = Write::by(launch, block, barriers, thread);
+            assert_eq!((write.block(), write.thread(), write.is_atomic()), (block, thread, false));
+            assert!(write.atomic().is_atomic() && write.atomic().atomic().is_atomic());
+            assert_eq!((write.atomic().block(), write.atomic().thread()), (block, thread));
+            assert_eq!(write.of_bytes(0b0110).of_bytes(0b0010), write.of_bytes(0b0110));
+            assert_ne!(write.of_bytes(0b0110), write.of_bytes(0b0100));
+        }
+        // Blocks beyond the last that fits are taken for others, and touch no other field.
+        assert_eq!(Write::by(1, BLOCKS + 3, 0, 7), Write::by(1, 2, 0, 7));
+    }
+
+    /// Against what the fields themselves say, for all pairs of a few writers.
+    #[test]
+    fn writers_are_told_apart_by_every_field() {
+        let fields = |number: u64| (1 + number % 2, number / 2 % 3, (number / 6 % 3) as u32, (number / 18 % 3) as u32);
+        let writers = || (0..54).map(fields);
+        for (one, other) in writers().flat_map(|one| writers().map(move |other| (one, other))) {
+            let write = |(launch, block, barriers, thread)| Write::by(launch, block, barriers, thread).of_bytes(WORD);
+            let (launch, block, barriers, thread) = other;
+            let same_launch = one.0 == launch;
+            assert_eq!(write(one).is_by_another(write(other)), same_launch && one != other, "{one:?} {other:?}");
+            if same_launch {
+                let races = one.1 != block || (one.3 != thread && one.2 == barriers);
+                assert_eq!(write(one).races_with(write(other)), races, "{one:?} {other:?}");
+            }
+            let expected = if one == other { write(one) } else { Write::by(one.0, one.1, one.2, one.3).of_bytes(1) };
+            assert_eq!(Write::by(one.0, one.1, one.2, one.3).of_bytes(1).after(write(other)), expected);
+        }
+        assert!(!Write::by(1, 0, 0, 1).is_by_another(Write::NONE));
+    }
+
+    #[test]
+    fn atomic_and_plain_bytes_do_not_add_up() {
+        let writer = Write::by(1, 2, 3, 4);
+        assert_eq!(writer.atomic().of_bytes(1).after(writer.of_bytes(2)), writer.atomic().of_bytes(1));
+        assert_eq!(writer.of_bytes(1).after(writer.atomic().of_bytes(2)), writer.of_bytes(1));
+        assert_eq!(writer.atomic().of_bytes(3).after(writer.atomic().of_bytes(6)), writer.atomic().of_bytes(7));
     }
 
     #[test]

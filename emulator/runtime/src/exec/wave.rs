@@ -99,8 +99,8 @@ pub fn resolve(lanes: &[Lane], wave_size: usize) -> Result<Vec<(usize, u64)>, Di
             return Err(Divergence::AbsentFromMask { lane, exchange: *exchange });
         }
     }
-    let votes = participants.iter().fold(0u64, |mask, (lane, exchange)| mask | (exchange.value & 1) << lane);
-    let active = participants.iter().fold(0u64, |mask, (lane, _)| mask | 1 << lane);
+    let votes: u64 = participants.iter().map(|(lane, exchange)| (exchange.value & 1) << lane).sum();
+    let active: u64 = participants.iter().map(|(lane, _)| 1 << lane).sum();
     let result = |&(lane, asked): &(usize, Exchange)| {
         let value = match asked.operation {
             CrossLane::Ballot => votes,
@@ -163,6 +163,57 @@ mod tests {
         assert_eq!(shuffle(CrossLane::ShuffleXor, 32, 64, 64)[0], 32);
     }
 
+    /// The lanes from which a whole wave reads, segment by segment.
+    fn read_from(operation: CrossLane, operand: i32, width: usize, wave_size: usize) -> Vec<u64> {
+        let lanes: Vec<_> = (0..wave_size as i64).collect();
+        let segments = lanes.chunks(width).flat_map(|segment| {
+            segment.iter().enumerate().map(|(place, &own)| {
+                let other = match operation {
+                    CrossLane::Shuffle => segment.get(operand.rem_euclid(width as i32) as usize),
+                    CrossLane::ShuffleUp => place.checked_sub(operand as usize).map(|from| &segment[from]),
+                    CrossLane::ShuffleDown => segment.get(place + operand as usize),
+                    // It may leave its segment downwards.
+                    _ => lanes.iter().find(|&&lane| lane == own ^ i64::from(operand) && lane <= segment[width - 1]),
+                };
+                *other.unwrap_or(&own) as u64
+            })
+        });
+        segments.collect()
+    }
+
+    #[test]
+    fn every_lane_reads_from_the_lane_of_the_definition() {
+        for wave_size in [32, 64] {
+            for width in (0..=6).map(|power| 1 << power).filter(|width| *width <= wave_size) {
+                for operand in [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63] {
+                    use CrossLane::{Shuffle, ShuffleDown, ShuffleUp, ShuffleXor};
+                    for operation in [Shuffle, ShuffleUp, ShuffleDown, ShuffleXor] {
+                        let expected = read_from(operation, operand, width, wave_size);
+                        let found = shuffle(operation, operand, width as i32, wave_size);
+                        assert_eq!(found, expected, "{operation:?} {operand} of {width} in {wave_size}");
+                    }
+                }
+                for operand in [-1, -3, i32::MIN] {
+                    let own: Vec<_> = (0..wave_size as u64).collect();
+                    assert_eq!(shuffle(CrossLane::ShuffleXor, operand, width as i32, wave_size), own);
+                }
+                assert_eq!(shuffle(CrossLane::Shuffle, -1, width as i32, wave_size)[0], width as u64 - 1);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_wait_of_the_wave_alone_synchronizes_it() {
+        let waits = at(exchange(CrossLane::Synchronize, 7, 0, 0));
+        let barrier = Lane::At(Request::Barrier { kind: Barrier::Plain, predicate: false, line: 9 });
+        assert!(waits.synchronizes());
+        for other in [at(exchange(CrossLane::Ballot, 1, 0, 0)), barrier, Lane::Gone] {
+            assert!(!other.synchronizes());
+        }
+        assert_eq!(resolve(&[barrier, waits, Lane::Gone, waits], 32), Ok(vec![(1, 0), (3, 0)]));
+        assert_eq!(resolve(&[barrier, Lane::Gone], 32), Ok(Vec::new()));
+    }
+
     #[test]
     fn votes_count_active_lanes_only() {
         let vote = |operation, value| at(exchange(operation, value, 0, 0));
@@ -179,6 +230,8 @@ mod tests {
         let xor = exchange(CrossLane::ShuffleXor, 0, 1, 32);
         let elsewhere = Exchange { line: 2, ..xor };
         assert_eq!(resolve(&[at(xor), at(elsewhere)], 32), Err(Divergence::Different(xor, elsewhere)));
+        let other = Exchange { operation: CrossLane::ShuffleUp, ..xor };
+        assert_eq!(resolve(&[at(xor), at(xor), at(other)], 32), Err(Divergence::Different(xor, other)));
     }
 
     #[test]
@@ -196,6 +249,14 @@ mod tests {
         let vote = Exchange { mask: 0b111, ..exchange(CrossLane::Ballot, 1, 0, 0) };
         let lanes = [at(vote), at(vote), Lane::Gone];
         assert_eq!(resolve(&lanes, 32), Err(Divergence::AbsentFromMask { lane: 2, exchange: vote }));
+        // Lanes that the mask does not name may take part; beyond the wave it names nobody.
+        for mask in [0b11, 0b01, 0b10 | 1 << 32] {
+            let vote = Exchange { mask, ..vote };
+            assert_eq!(resolve(&[at(vote), at(vote), Lane::Gone], 32), Ok(vec![(0, 0b11), (1, 0b11)]));
+        }
+        let vote = Exchange { mask: 0b101, ..vote };
+        let absent = Err(Divergence::AbsentFromMask { lane: 0, exchange: vote });
+        assert_eq!(resolve(&[Lane::Gone, at(vote), at(vote)], 32), absent);
     }
 
     #[test]

@@ -69,6 +69,43 @@ mod tests {
         assert_eq!(ranges.take(100), Some(0));
     }
 
+    /// Against a table of every address, over many ways to take and give.
+    #[test]
+    fn ranges_are_the_runs_of_free_addresses() {
+        use crate::random::Random;
+        const SIZE: usize = 64;
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let (mut ranges, mut free, mut taken) = (FreeRanges::new(0..SIZE), [true; SIZE], Vec::new());
+            for _ in 0..60 {
+                if random.below(2) == 0 || taken.is_empty() {
+                    let length = 1 + random.below(9) as usize;
+                    let runs: Vec<_> = runs(&free);
+                    let best = runs.iter().filter(|run| run.len() >= length).map(Range::len).min();
+                    let found = ranges.take(length);
+                    assert_eq!(found.is_some(), best.is_some(), "seed {seed}");
+                    let Some(start) = found else { continue };
+                    assert!(runs.iter().any(|run| run.start == start && Some(run.len()) == best), "seed {seed}");
+                    free[start..start + length].fill(false);
+                    taken.push(start..start + length);
+                } else {
+                    let given: Range<usize> = taken.swap_remove(random.below(taken.len() as u64) as usize);
+                    ranges.give(given.start, given.len());
+                    free[given].fill(true);
+                }
+                let known: Vec<_> = ranges.by_start.iter().map(|(start, length)| *start..start + length).collect();
+                assert_eq!(known, runs(&free), "seed {seed}");
+                let lengths: BTreeSet<_> = known.iter().map(|run| (run.len(), run.start)).collect();
+                assert_eq!(ranges.by_length, lengths, "seed {seed}");
+            }
+        }
+    }
+
+    fn runs(free: &[bool]) -> Vec<Range<usize>> {
+        let starts = (0..free.len()).filter(|&at| free[at] && (at == 0 || !free[at - 1]));
+        starts.map(|start| start..(start..free.len()).find(|&at| !free[at]).unwrap_or(free.len())).collect()
+    }
+
     #[test]
     fn the_smallest_fitting_range_is_used() {
         let mut ranges = FreeRanges::new(0..10);
