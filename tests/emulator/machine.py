@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from surroundings import SWITCHES
 
 from codegen.device.hip import Device, HipError, Launch, Module, compile_source
-from codegen.device.libraries import EMULATOR
+from codegen.device.libraries import EMULATOR, FOLDER_VARIABLE
 from codegen.paths import repository_root
 
 if TYPE_CHECKING:
@@ -47,8 +49,8 @@ class Emulator(Device):
 
 
 def emulator_folder() -> Path:
-    """Where the emulator's libraries are; skips the test if they are not built."""
-    folder = repository_root() / EMULATOR
+    """Where the emulator's libraries are, with mutants if one is tried; skips the test if they are not built."""
+    folder = Path(os.environ[FOLDER_VARIABLE]) if SWITCHES & os.environ.keys() else repository_root() / EMULATOR
     if not (folder / "libamdhip64.so").exists():
         pytest.skip("the emulated device is not built (make emulator)")
     return folder

@@ -76,7 +76,7 @@ class Campaign:
         """Of such a mutant nobody knows which tests reach it: all are run that reach any."""
         done = self.plain(mutant)
         if done.ok:
-            return self._tested(done.programs, self.baseline.about_any, {})
+            return self._tested(done.programs, self.baseline.about_any, {"CANDLE_ROCM_MUTANT": str(mutant.number)})
         if done.errors:
             return Outcome(Verdict.UNVIABLE, str(done.errors[0]["message"]))
         return Outcome(Verdict.ERROR, done.output[-300:])
