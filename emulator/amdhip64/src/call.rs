@@ -1,6 +1,7 @@
 //! What every exported function does before and after its own work.
 
 use std::cell::Cell;
+use std::ffi::c_uint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use api::amdhip64::{hipError_t, hipSuccess};
@@ -79,6 +80,17 @@ macro_rules! api {
     };
 }
 pub(crate) use api;
+
+/// Checks that flags have no bit but those of the known ones.
+///
+/// # Errors
+/// `hipErrorInvalidValue`.
+pub fn must_be_of(known: &[c_uint], flags: c_uint) -> HipResult {
+    match known.iter().fold(flags, |left, flag| left & !flag) {
+        0 => Ok(()),
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
 
 /// Writes a result through a pointer that the caller gave.
 ///

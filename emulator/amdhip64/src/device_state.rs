@@ -9,14 +9,14 @@ use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine::{self, current_device};
 use candle_rocm_emulator_runtime::memory::Place;
 
-use crate::call::{api, store};
+use crate::call::{api, must_be_of, store};
 
 /// Limits by device; what is not there is as it was at first.
 static LIMITS: Mutex<BTreeMap<(usize, hipLimit_t), usize>> = Mutex::new(BTreeMap::new());
 /// Flags by device.
 static FLAGS: Mutex<BTreeMap<usize, c_uint>> = Mutex::new(BTreeMap::new());
 
-const KNOWN_FLAGS: c_uint = hipDeviceScheduleMask | hipDeviceMapHost | hipDeviceLmemResizeToMax;
+const KNOWN_FLAGS: [c_uint; 3] = [hipDeviceScheduleMask, hipDeviceMapHost, hipDeviceLmemResizeToMax];
 
 /// A limit as it is at first. None changes anything in the emulator.
 fn default_limit(limit: hipLimit_t) -> HipResult<usize> {
@@ -53,8 +53,9 @@ api! {
 
     /// Sets the flags of the current device.
     fn hipSetDeviceFlags(flags: c_uint) {
+        must_be_of(&KNOWN_FLAGS, flags)?;
         let schedule = flags & hipDeviceScheduleMask;
-        if flags & !KNOWN_FLAGS != 0 || schedule.count_ones() > 1 {
+        if schedule.count_ones() > 1 {
             return Err(HipError::INVALID_VALUE);
         }
         FLAGS.lock().expect("no panic while held").insert(current_device(), flags);

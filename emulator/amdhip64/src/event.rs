@@ -12,7 +12,7 @@ use candle_rocm_emulator_runtime::machine;
 use candle_rocm_emulator_runtime::queue::{Signal, Work};
 use record::Done;
 
-use crate::call::{api, store};
+use crate::call::{api, must_be_of, store};
 use crate::handles::Handles;
 use crate::stream;
 
@@ -23,12 +23,14 @@ struct Event {
     signal: Mutex<Option<Arc<Signal>>>,
 }
 
-const KNOWN_FLAGS: c_uint = hipEventBlockingSync
-    | hipEventDisableTiming
-    | hipEventInterprocess
-    | hipEventDisableSystemFence
-    | hipEventReleaseToDevice
-    | hipEventReleaseToSystem;
+const KNOWN_FLAGS: [c_uint; 6] = [
+    hipEventBlockingSync,
+    hipEventDisableTiming,
+    hipEventInterprocess,
+    hipEventDisableSystemFence,
+    hipEventReleaseToDevice,
+    hipEventReleaseToSystem,
+];
 
 static EVENTS: Handles<Arc<Event>> = Handles::from(0x5800_0001);
 
@@ -44,7 +46,8 @@ impl Event {
 }
 
 unsafe fn create(handle: *mut hipEvent_t, flags: c_uint) -> HipResult {
-    if flags & !KNOWN_FLAGS != 0 || handle.is_null() {
+    must_be_of(&KNOWN_FLAGS, flags)?;
+    if handle.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
     let event = Event { timed: flags & hipEventDisableTiming == 0, signal: Mutex::new(None) };

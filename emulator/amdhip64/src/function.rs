@@ -9,7 +9,7 @@ use candle_rocm_emulator_runtime::model::{LDS_BYTES, MAX_THREADS, Model};
 use candle_rocm_emulator_runtime::module::Function;
 use candle_rocm_emulator_runtime::settings::settings;
 
-use crate::call::{api, store};
+use crate::call::{api, must_be_of, store};
 use crate::module;
 
 fn function(handle: hipFunction_t) -> HipResult<Function> {
@@ -64,10 +64,6 @@ fn potential(handle: hipFunction_t, dynamic_lds: usize, limit: c_int) -> HipResu
     let threads = occupancy.best_threads(limit);
     let blocks = occupancy.blocks(threads) as c_int * occupancy.model.multiprocessors;
     Ok((blocks, threads as c_int))
-}
-
-fn must_be_known(flags: c_uint) -> HipResult {
-    if flags & !hipOccupancyDisableCachingOverride == 0 { Ok(()) } else { Err(HipError::INVALID_VALUE) }
 }
 
 api! {
@@ -142,7 +138,7 @@ api! {
         dynamic_lds: usize,
         flags: c_uint,
     ) {
-        must_be_known(flags)?;
+        must_be_of(&[hipOccupancyDisableCachingOverride], flags)?;
         // SAFETY: the caller's pointer.
         unsafe { store(blocks, active_blocks(function, threads, dynamic_lds)?) }
     }
@@ -172,7 +168,7 @@ api! {
         limit: c_int,
         flags: c_uint,
     ) {
-        must_be_known(flags)?;
+        must_be_of(&[hipOccupancyDisableCachingOverride], flags)?;
         let (most_blocks, best_threads) = potential(function, dynamic_lds, limit)?;
         // SAFETY: the caller's pointers.
         unsafe {

@@ -10,19 +10,21 @@ use candle_rocm_emulator_runtime::machine;
 use candle_rocm_emulator_runtime::memory::{Arena, Place};
 use candle_rocm_emulator_runtime::settings::settings;
 
-use crate::call::{api, store};
+use crate::call::{api, must_be_of, store};
 use crate::memory::allocate;
 
-const KNOWN_FLAGS: c_uint = hipHostMallocPortable
-    | hipHostMallocMapped
-    | hipHostMallocWriteCombined
-    | hipHostMallocUncached
-    | hipHostMallocNumaUser
-    | hipHostMallocCoherent
-    | hipHostMallocNonCoherent;
+const KNOWN_FLAGS: [c_uint; 7] = [
+    hipHostMallocPortable,
+    hipHostMallocMapped,
+    hipHostMallocWriteCombined,
+    hipHostMallocUncached,
+    hipHostMallocNumaUser,
+    hipHostMallocCoherent,
+    hipHostMallocNonCoherent,
+];
 
-const KNOWN_REGISTER_FLAGS: c_uint =
-    hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory | hipHostRegisterReadOnly;
+const KNOWN_REGISTER_FLAGS: [c_uint; 4] =
+    [hipHostRegisterPortable, hipHostRegisterMapped, hipHostRegisterIoMemory, hipHostRegisterReadOnly];
 
 /// The flags with which memory was pinned, by first address.
 static FLAGS: Mutex<BTreeMap<usize, c_uint>> = Mutex::new(BTreeMap::new());
@@ -45,7 +47,8 @@ fn note_flags(start: usize, flags: c_uint) {
 }
 
 unsafe fn pin(pointer: *mut *mut c_void, size: usize, flags: c_uint) -> HipResult {
-    if flags & !KNOWN_FLAGS != 0 || pointer.is_null() {
+    must_be_of(&KNOWN_FLAGS, flags)?;
+    if pointer.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
     let address = allocate(Place::Host, size)?;
@@ -126,7 +129,8 @@ api! {
     /// Pins memory that the program has.
     fn hipHostRegister(host: *mut c_void, size: usize, flags: c_uint) {
         let start = host as usize;
-        if start == 0 || size == 0 || flags & !KNOWN_REGISTER_FLAGS != 0 {
+        must_be_of(&KNOWN_REGISTER_FLAGS, flags)?;
+        if start == 0 || size == 0 {
             return Err(HipError::INVALID_VALUE);
         }
         let end = start.checked_add(size).ok_or(HipError::INVALID_VALUE)?;

@@ -55,3 +55,6 @@ mod complete {
 
     api::implements_all_amdhip64!();
 }
+
+#[cfg(test)]
+mod tests;

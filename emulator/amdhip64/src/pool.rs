@@ -20,8 +20,8 @@ use crate::{device, stream};
 
 /// Handles are odd numbers from this on; the first ones are the default pools of the devices.
 const FIRST_HANDLE: usize = 0x7000_0001;
-/// More than there are devices.
-const FIRST_CREATED: usize = FIRST_HANDLE + 2 * 64;
+/// There are fewer devices than handles before it.
+const FIRST_CREATED: usize = 0x7000_0101;
 
 /// A pool. It keeps no memory that is free.
 struct Pool {

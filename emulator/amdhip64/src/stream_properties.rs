@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint};
 use api::amdhip64::{hipDevice_t, hipStream_t, hipStreamDefault, hipStreamNonBlocking};
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine;
+use candle_rocm_emulator_runtime::queue::StreamId;
 
 use crate::call::{api, store};
 use crate::stream;
@@ -45,7 +46,7 @@ api! {
 
     /// Whether a stream keeps order with the null stream.
     fn hipStreamGetFlags(stream: hipStream_t, flags: *mut c_uint) {
-        let keeps_order = properties(stream)?.0 || stream.is_null();
+        let keeps_order = properties(stream)?.0 || matches!(stream::resolve(stream)?, StreamId::Null(_));
         // SAFETY: the caller's pointer.
         unsafe { store(flags, if keeps_order { hipStreamDefault } else { hipStreamNonBlocking }) }
     }

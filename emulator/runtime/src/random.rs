@@ -116,7 +116,9 @@ mod tests {
 
     #[test]
     fn steps_of_an_order_are_coprime_to_its_length() {
-        let divisor = |a: u64, b: u64| (1..=a.max(b)).filter(|d| a % d == 0 && b % d == 0).max().unwrap_or_default();
+        let divisor = |a: u64, b: u64| {
+            (1..=a.max(b)).filter(|d| a.is_multiple_of(*d) && b.is_multiple_of(*d)).max().unwrap_or_default()
+        };
         for (a, b) in (1..40).flat_map(|a| (1..40).map(move |b| (a, b))) {
             assert_eq!(greatest_common_divisor(a, b), divisor(a, b), "{a} {b}");
         }
