@@ -279,6 +279,55 @@ def test_batches_of_pointers(blas: Blas) -> None:
         np.testing.assert_array_equal(download(blas.device, Buffer(place, expected.nbytes), expected), expected)
 
 
+def ex(blas: Blas, types: tuple[int, ...], sizes: tuple[int, int, int], factors: tuple[float, float], *at: int) -> int:
+    """The status of rocblas_gemm_ex with matrices without gaps, of types A, B, C, D and the sums, at these addresses."""
+    m, n, k = sizes
+    a, b, c, d = ((c_void_p(place), of, rows) for place, of, rows in zip(at, types, (m, max(k, 1), m, m), strict=False))
+    alpha, beta = (scalar(types[4], factor) for factor in factors)
+    return blas.status("gemm_ex", NONE, NONE, m, n, k, alpha, *a, *b, beta, *c, *d, types[4], 0, 0, c_uint32(0))
+
+
+@pytest.mark.parametrize(("types", "exact"), [((F64,) * 5, 2**24 + 1), ((I8, I8, I32, I32, I32), 127 * 127 * 1041)])
+def test_sums_are_exact_where_f32_is_not(blas: Blas, types: tuple[int, ...], exact: int) -> None:
+    """The sums are odd, and larger than 2^24."""
+    k = 1041
+    values = np.full((k, 1), 127) if types[0] == I8 else np.append(np.ones((k - 1, 1)), [[exact - k + 1]], 0)
+    a = upload(blas.device, np.ascontiguousarray(values.T).astype(DTYPES[types[0]]))
+    b = upload(blas.device, (values if types[0] == I8 else np.ones((k, 1))).astype(DTYPES[types[1]]))
+    d = np.zeros((1, 1), DTYPES[types[3]])
+    place = upload(blas.device, d)
+    assert ex(blas, types, (1, 1, k), (1, 0), a.address, b.address, 0, place.address) == 0
+    assert download(blas.device, place, d).tolist() == [[exact]]
+
+
+def test_without_products_c_is_scaled_into_d(blas: Blas) -> None:
+    c, d = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((2, 3), np.float32)
+    types, sizes = (F32,) * 5, (2, 3, 0)
+    source, target = upload(blas.device, np.asfortranarray(c)), upload(blas.device, np.asfortranarray(d))
+    for beta in (1, 3):
+        assert ex(blas, types, sizes, (1, beta), 0, 0, source.address, target.address) == 0
+        np.testing.assert_array_equal(download(blas.device, target, np.asfortranarray(d)), beta * c)
+    assert ex(blas, types, sizes, (1, 1), 0, 0, 0, target.address) == INVALID_POINTER
+    assert ex(blas, types, sizes, (1, 1), 0, 0, source.address, 0) == INVALID_POINTER
+    assert ex(blas, types, sizes, (1, 0), 0, 0, 0, target.address) == 0
+    assert ex(blas, types, sizes, (1, 1), 0, 0, 0, 0) == 0, "there is nothing to do"
+    assert download(blas.device, target, np.asfortranarray(d)).tolist() == d.tolist()
+    unlike = (F16, F32, F32, F32, F32)
+    for types in (unlike, (F16, F16, F16, F32, F32), (F32, F32, F64, F32, F32)):
+        assert ex(blas, types, (2, 3, 4), (1, 0), *[target.address] * 4) == NOT_IMPLEMENTED
+
+
+def test_counts_of_a_batch(blas: Blas, gemm: tuple[Gemm, Array, Buffer]) -> None:
+    call, expected, c = gemm
+    given = call.arguments()
+    for count, status in ((0, 0), (-1, INVALID_SIZE), (1, 0)):
+        batched: list[object] = [*given[:8], c_int64(0), *given[8:10], c_int64(0), *given[10:], c_int64(0), count]
+        assert blas.status("sgemm_strided_batched", *batched) == status
+        if count < 1:
+            assert peek(blas.device, c.address, 4) == bytes([255]) * 4
+    np.testing.assert_array_equal(download(blas.device, c, expected), expected)
+
+
 def test_a_wild_pointer_in_a_batch_is_reported(blas: Blas) -> None:
     array = upload(blas.device, np.array([0x1234, 0x1234], np.uint64))
     part = (address(array), F32, 2)
@@ -416,6 +465,7 @@ def spread(vectors: Array, increment: int) -> tuple[Array, Array]:
 @pytest.mark.parametrize(
     ("change", "status"),
     [((1, -1), INVALID_SIZE), ((5, 0), INVALID_SIZE), ((7, 0), INVALID_SIZE), ((10, 0), INVALID_SIZE),
+     ((2, -1), INVALID_SIZE), ((5, 3), INVALID_SIZE), ((1, 0), 0), ((2, 0), 0),
      ((3, None), INVALID_POINTER), ((8, None), INVALID_POINTER), ((6, None), INVALID_POINTER), ((0, 7), INVALID_VALUE)],
     ids=str,
 )  # fmt: skip
@@ -426,6 +476,26 @@ def test_wrong_arguments_of_gemv(blas: Blas, change: tuple[int, Any], status: in
     assert blas.status("sgemv", *arguments) == 0
     arguments[change[0]] = change[1]
     assert blas.status("sgemv", *arguments) == status
+
+
+def test_shapes_of_gemv_at_their_limits(blas: Blas) -> None:
+    one = byref(c_float(1))
+    memory = upload(blas.device, np.ones((4, 4), np.float32))
+    y = upload(blas.device, np.zeros(4, np.float32))
+
+    def status(m: int, n: int, lda: int, x: int, incx: int, count: int | None = None) -> int:
+        places = [[c_void_p(memory.address), lda], [c_void_p(x), incx], [address(y), 1]]
+        strides: list[object] = [] if count is None else [c_int64(0)]
+        (a, b, c), last = ([*place, *strides] for place in places), [] if count is None else [count]
+        return blas.status(
+            "sgemv" if count is None else "sgemv_strided_batched", NONE, m, n, one, *a, *b, one, *c, *last
+        )
+
+    assert status(1, 4, 1, memory.address, 1) == 0
+    assert [status(0, 4, 0, memory.address, 1), status(0, 4, 1, 0, 1)] == [INVALID_SIZE, 0]
+    assert status(4, 4, 4, 0, -1) == INVALID_POINTER
+    assert [status(4, 4, 4, memory.address, 1, count) for count in (-1, 0, 1)] == [INVALID_SIZE, 0, 0]
+    assert download(blas.device, y, np.zeros(4, np.float32)).tolist() == [8, 4, 4, 4]
 
 
 @pytest.mark.parametrize("mode", ["pointer_mode", "atomics_mode", "math_mode"])

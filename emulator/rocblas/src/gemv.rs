@@ -32,7 +32,7 @@ struct Gemv {
 /// A vector as a matrix of one row. With a negative increment its first element is the last in memory.
 fn vector(address: usize, format: Format, length: rocblas_int, increment: rocblas_int) -> Matrix {
     let row = Matrix { address, format, rows: 1, columns: length as usize, leading: increment.into() };
-    if increment < 0 && address != 0 { row.moved(i64::from(1 - length) * i64::from(increment)) } else { row }
+    if increment.is_negative() && address != 0 { row.moved(i64::from(1 - length) * i64::from(increment)) } else { row }
 }
 
 impl Gemv {

@@ -51,9 +51,6 @@ impl Product {
     /// `rocblas_status_invalid_pointer` for a null pointer, `rocblas_status_internal_error` if the stream is none or its
     /// device has failed.
     pub fn enqueue(self, handle: &Handle) -> Status {
-        if self.count == 0 || self.matrices[3].rows == 0 || self.matrices[3].columns == 0 {
-            return Ok(());
-        }
         let in_place = self.matrices[2].at_address(0) == self.matrices[3].at_address(0)
             && self.addresses()[2] == self.addresses()[3];
         let has_products = !self.alpha.is_known_as(0.0) && self.depth > 0;

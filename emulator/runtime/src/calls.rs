@@ -86,3 +86,32 @@ pub fn count(function: &str) -> u64 {
 pub fn forget_faults() {
     CALLS.lock().expect("no panic while held").faults.clear();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They share one table of calls.
+    #[test]
+    fn calls_fail_on_demand_and_are_counted() {
+        let call = |function: &str| begin(function, String::new);
+        fail("third", 3, 7);
+        fail("first", 1, 8);
+        fail("never", 1, 9);
+        fail("never", 0, 9);
+        assert_eq!([call("third"), call("third"), call("third"), call("third")], [None, None, Some(7), None]);
+        assert_eq!([call("first"), call("first"), call("never")], [Some(8), None, None]);
+        fail("forgotten", 1, 5);
+        forget_faults();
+        assert_eq!(call("forgotten"), None);
+        start_counting();
+        assert_eq!([call("counted"), call("counted"), call("counted")], [None; 3]);
+        call("other");
+        stop_counting();
+        call("counted");
+        assert_eq!([count("counted"), count("other"), count("third"), count("")], [3, 1, 0, 4]);
+        start_counting();
+        assert_eq!((count("counted"), count("")), (0, 0));
+        stop_counting();
+    }
+}

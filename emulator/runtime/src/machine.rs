@@ -183,6 +183,8 @@ fn nearest_in(machine: &Machine, address: usize, bytes: usize) -> Option<String>
         format!("{} bytes past the end of", address - end)
     } else if address + bytes > end {
         format!("{} bytes of it past the end of", address + bytes - end)
+    } else if address < allocation.start {
+        format!("{} bytes of it before", allocation.start - address)
     } else {
         format!("at offset {} of", address - allocation.start)
     };

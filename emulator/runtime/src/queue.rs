@@ -327,6 +327,70 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_passed_when_all_before_it_is_done() {
+        let (mut queues, log) = (Queues::new(2, Random::new(5)), Log::default());
+        let (blocking, free, other) = (queues.create(0, true), queues.create(0, false), queues.create(1, true));
+        assert_eq!([blocking, free, other].map(|id| queues.device_of(id)), [Some(0), Some(0), Some(1)]);
+        let past = |queues: &Queues, place| {
+            let streams = [blocking, free, other, StreamId::Null(0), StreamId::Null(1)];
+            let devices = [queues.is_device_past(0, place), queues.is_device_past(1, place)];
+            (streams.map(|id| queues.is_past(id, place)), devices)
+        };
+        queues.enqueue(blocking, note(&log, "work"));
+        let place = queues.last_place();
+        assert_eq!(past(&queues, place - 1), ([true; 5], [true; 2]));
+        assert_eq!(past(&queues, place), ([false, true, true, false, true], [false, true]));
+        assert_eq!((queues.backlog(blocking), queues.is_busy()), (1, false));
+        let (id, work) = queues.take().unwrap();
+        assert_eq!((id, queues.backlog(blocking), queues.is_busy()), (blocking, 0, true));
+        assert_eq!(past(&queues, place), ([false, true, true, false, true], [false, true]), "it runs still");
+        assert!(queues.take().is_none());
+        perform(work).unwrap();
+        queues.finish(id);
+        assert_eq!((past(&queues, place), queues.is_busy()), (([true; 5], [true; 2]), false));
+        queues.enqueue(free, note(&log, "more"));
+        let place = queues.last_place();
+        assert_eq!(past(&queues, place), ([true, false, true, true, true], [false, true]));
+        queues.destroy(free);
+        assert_eq!((queues.device_of(free), queues.properties(free), queues.backlog(free)), (None, None, 0));
+        assert_ne!(queues.create(0, true), other);
+        queues.set_priority(other, -1);
+        assert_eq!((queues.properties(other), queues.properties(blocking)), (Some((true, -1)), Some((true, 0))));
+    }
+
+    #[test]
+    fn work_that_runs_keeps_what_must_follow_waiting() {
+        let (mut queues, log) = (Queues::new(1, Random::new(5)), Log::default());
+        let blocking = queues.create(0, true);
+        queues.enqueue(StreamId::Null(0), note(&log, "null"));
+        queues.enqueue(blocking, note(&log, "after"));
+        let (null, _) = queues.take().unwrap();
+        assert_eq!((null, queues.take().is_none()), (StreamId::Null(0), true));
+        queues.finish(null);
+        queues.enqueue(StreamId::Null(0), note(&log, "last"));
+        assert_eq!(queues.take().map(|(id, _)| id), Some(blocking));
+        assert!(queues.take().is_none());
+        queues.finish(blocking);
+        assert_eq!(queues.take().map(|(id, _)| id), Some(StreamId::Null(0)));
+    }
+
+    #[test]
+    fn a_signal_is_set_by_its_record_or_by_a_fault_before_it() {
+        let (reached, abandoned) = (Arc::new(Signal::default()), Arc::new(Signal::default()));
+        assert!(!reached.is_set() && reached.time().is_none());
+        let before = Instant::now();
+        perform(Work::Record(Arc::clone(&reached))).unwrap();
+        assert!(reached.is_set() && reached.time().is_some_and(|time| time >= before));
+        let mut queues = Queues::new(1, Random::new(0));
+        queues.enqueue(StreamId::Null(0), Work::Record(Arc::clone(&abandoned)));
+        queues.abandon(0);
+        assert!(abandoned.is_set() && abandoned.time().is_none() && queues.is_idle());
+        let names =
+            [note(&Log::default(), ""), Work::Record(abandoned), Work::Wait(reached)].map(|work| format!("{work:?}"));
+        assert_eq!(names, ["Run", "Record", "Wait"]);
+    }
+
+    #[test]
     fn a_wait_follows_the_record() {
         let seen = orders(|queues, log| {
             let (a, b) = (queues.create(0, false), queues.create(1, false));

@@ -144,6 +144,33 @@ mod tests {
     }
 
     #[test]
+    fn sizes_have_units() {
+        let memory = |text| read(&[("CANDLE_ROCM_EMULATOR_MEMORY", text)]).map(|settings| settings.memory);
+        for (text, bytes) in
+            [("4G", 4 << 30), ("2g", 2 << 30), ("3m", 3 << 20), ("64K", 65536), ("1k", 1024), ("77", 77)]
+        {
+            assert_eq!(memory(text), Ok(bytes), "{text}");
+        }
+        assert!([" 1", "1 G", "G", "1T", "-1"].iter().all(|text| memory(text).is_err()));
+    }
+
+    #[test]
+    fn what_is_set_to_nothing_is_not_set() {
+        let empty = |name: &str| (format!("CANDLE_ROCM_EMULATOR_{name}"), "");
+        let ours: Vec<_> = ["MEMORY", "CHECK", "SEED", "CACHE", "TRACE", "CXX"].into_iter().map(empty).collect();
+        let mut variables: Vec<_> = ours.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        variables.extend([("CXX", ""), ("HOME", "/home/ada"), ("XDG_CACHE_HOME", "")]);
+        let settings = read(&variables).unwrap();
+        assert_eq!((settings.memory, settings.check, settings.seed), (16 << 30, true, 0));
+        assert_eq!(settings.cache, PathBuf::from("/home/ada/.cache/candle-rocm/emulator"));
+        assert_eq!((settings.trace, settings.compiler.as_str()), (None, "g++"));
+        let settings =
+            read(&[("XDG_CACHE_HOME", "/xdg"), ("CANDLE_ROCM_EMULATOR_CXX", "clang++"), ("CXX", "c++")]).unwrap();
+        assert_eq!((settings.cache, settings.compiler), (PathBuf::from("/xdg/candle-rocm/emulator"), "clang++".into()));
+        assert_eq!(read(&[]).unwrap().cache, PathBuf::from("/tmp/.cache/candle-rocm/emulator"));
+    }
+
+    #[test]
     fn what_is_wrong_is_no_default() {
         for (name, value, expected) in [
             ("MEMORY", "many", "a number of bytes, such as 4G"),

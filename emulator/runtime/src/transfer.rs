@@ -106,8 +106,7 @@ fn must_be_reachable(what: &str, verb: &str, extent: &Extent, device: usize) -> 
     let arena = Arena::get();
     let why = if arena.contains(address) {
         let segment = (address - arena.base) / arena.segment;
-        let reachable = machine::lock().peers[device] | 1 << arena.host_segment();
-        if reachable >> segment & 1 == 1 {
+        if segment == arena.host_segment() || machine::lock().peers[device] >> segment & 1 == 1 {
             return Ok(());
         }
         format!("memory of device {segment}, to which device {device} has no peer access")

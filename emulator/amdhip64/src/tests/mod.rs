@@ -1,6 +1,7 @@
 //! The exported functions, called as programs call them, on two devices: one with waves of 32 lanes, one of 64.
 
 mod devices;
+mod faults;
 mod memory;
 mod modules;
 mod pools;

@@ -18,6 +18,18 @@ extern "C" __global__ void __launch_bounds__(128) tile(int* x) {
   __syncthreads();
   x[threadIdx.x] = lds[blockDim.x - 1 - threadIdx.x];
 }
+__device__ __attribute__((noinline)) int far(int i) {
+  volatile __shared__ int deep[100];
+  deep[i] = i;
+  return deep[i] + 1;
+}
+__device__ __attribute__((noinline)) int near(int i) { return far(i) + 1; }
+extern "C" __global__ void calls(int* x) { x[threadIdx.x] = near(threadIdx.x); }
+extern "C" __global__ void both(int* x) {
+  volatile __shared__ int own[7];
+  own[threadIdx.x] = 5;
+  x[threadIdx.x] = far(threadIdx.x) + own[threadIdx.x];
+}
 "#;
 
 #[test]
@@ -52,7 +64,7 @@ fn a_module_is_unloaded_once_and_its_kernels_with_it() {
 #[test]
 fn only_code_for_the_device_is_loaded() {
     let session = session();
-    let mut code = compiled(SOURCE, 1);
+    let code = compiled(SOURCE, 1);
     // SAFETY: valid pointers.
     let load = |code: &[u8]| written(|module| unsafe { hipModuleLoadData(module, code.as_ptr().cast()) });
     assert_eq!(load(&code), Err(209), "no binary for this GPU");
@@ -72,9 +84,13 @@ fn only_code_for_the_device_is_loaded() {
     // SAFETY: it was loaded.
     assert_eq!(unsafe { hipModuleUnload(module) }, hipSuccess);
     let edition = compile::edition().as_bytes();
-    let at = code.windows(edition.len()).position(|window| window == edition).expect("code says what made it");
-    code[at] ^= 1;
-    assert_eq!(load(&code), Err(200), "code that something else made");
+    for name in [edition, b"candle_rocm_emulator_edition", b"candle_rocm_emulator_module"] {
+        let mut other = code.clone();
+        let places: Vec<_> = (0..code.len() - name.len()).filter(|at| code[*at..].starts_with(name)).collect();
+        assert!(!places.is_empty());
+        places.into_iter().for_each(|at| other[at + name.len() - 1] ^= 1);
+        assert_eq!(load(&other), Err(200), "code that something else made");
+    }
     // SAFETY: a pointer that is refused.
     assert_eq!(written(|module| unsafe { hipModuleLoadData(module, ptr::null()) }), Err(INVALID_VALUE));
 }
@@ -224,6 +240,40 @@ fn threads_and_lds_bound_the_blocks_of_a_multiprocessor() {
         });
         assert_eq!(unknown, Err(INVALID_VALUE));
     }
+}
+
+#[test]
+fn the_lds_of_functions_that_a_kernel_calls_is_its_own() {
+    let session = session();
+    let module = Module::new(&session, SOURCE, 0);
+    let buffer = Buffer::of(&[0i32; 4]);
+    for (name, bytes, result) in [("add", 0, [1, 1, 1, 1]), ("calls", 400, [2, 3, 4, 5]), ("both", 428, [6, 7, 8, 9])] {
+        let function = module.function(name);
+        // SAFETY: a valid pointer.
+        let lds =
+            written(|value| unsafe { hipFuncGetAttribute(value, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) });
+        assert_eq!(lds, Ok(bytes), "{name}");
+        assert_eq!(module.launch(name, [1; 3], [4, 1, 1], &[buffer.address]), hipSuccess);
+        assert_eq!(buffer.ints(), result, "{name}");
+    }
+}
+
+#[test]
+fn nothing_of_a_module_is_left_when_it_is_unloaded() {
+    let session = session();
+    let mapped = || {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().filter(|line| line.contains("memfd:candle-rocm-kernels")).count()
+    };
+    let before = mapped();
+    let source = format!("extern \"C\" __global__ void once(int* x) {{ x[0] = {}; }}", std::process::id());
+    let module = Module::new(&session, &source, 0);
+    assert!(mapped() > before);
+    drop(module);
+    assert_eq!(mapped(), before);
+    let prefix = format!("candle-rocm-{}-", std::process::id());
+    let names = std::fs::read_dir(std::env::temp_dir()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.filter(|name| name.to_string_lossy().starts_with(&prefix)).count(), 0);
 }
 
 #[test]

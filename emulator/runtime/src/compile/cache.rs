@@ -25,3 +25,20 @@ pub fn write(key: &str, code: &[u8]) {
         let _ = fs::remove_file(staging);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let key = format!("test-{}", std::process::id());
+        assert_eq!(read(&key), None);
+        write(&key, b"code");
+        assert_eq!(read(&key).as_deref(), Some(b"code".as_slice()));
+        let folder = path(&key).parent().expect("it has one").to_owned();
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| name.starts_with(&key)).count(), 1, "nothing is left of the way there");
+        fs::remove_file(path(&key)).unwrap();
+    }
+}

@@ -155,3 +155,51 @@ fn run(mut command: Command, input: &str) -> Result<(Vec<u8>, String), String> {
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() { Ok((output.stdout, messages)) } else { Err(messages) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &[&str]) -> Options {
+        Options::parse(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn everything_that_decides_about_the_code_decides_about_its_key() {
+        let source = Source::default();
+        let key = |words: &[&str], checked, unit: &str| {
+            key(&Job { source: &source, options: &options(words), target: "gfx1100", checked }, unit)
+        };
+        let plain = key(&[], true, "int a;");
+        assert_eq!((plain.len(), &plain), (64, &key(&[], true, "int a;")));
+        assert!(
+            ![key(&["-DN=1"], true, "int a;"), key(&[], false, "int a;"), key(&[], true, "int b;")].contains(&plain)
+        );
+        let output = Command::new(&settings().compiler).arg("--version").output().expect("there is a compiler");
+        assert_eq!(compiler_version().as_bytes(), output.stdout);
+    }
+
+    #[test]
+    fn the_standard_is_cpp17_unless_an_option_says_another() {
+        let source = Source::default();
+        let standards = |words: &[&str]| {
+            let options = options(words);
+            let command = command(&Job { source: &source, options: &options, target: "gfx1100", checked: true });
+            let words = command.get_args().map(|word| word.to_str().expect("ASCII").to_owned());
+            words.filter(|word| word.starts_with("-std")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (standards(&[]), standards(&["-std=c++20"])),
+            (vec!["-std=c++17".into()], vec!["-std=c++20".into()])
+        );
+    }
+
+    #[test]
+    fn a_folder_for_temporary_files_goes_with_its_run() {
+        let scratch = Scratch::new().unwrap();
+        let folder = scratch.0.clone();
+        assert!(folder.is_dir() && Scratch::new().unwrap().0 != folder);
+        drop(scratch);
+        assert!(!folder.exists());
+    }
+}

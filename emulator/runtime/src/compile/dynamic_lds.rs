@@ -41,10 +41,14 @@ fn pointer(declaration: &str) -> Option<(String, usize)> {
 fn without_alignment(element: &str) -> &str {
     for attribute in ["__attribute__", "alignas"] {
         if let Some(parenthesis) = element.strip_prefix(attribute) {
-            let mut depth = 0;
+            let mut open = 0u32;
             let close = parenthesis.find(|c: char| {
-                depth += i32::from(c == '(') - i32::from(c == ')');
-                depth == 0 && c == ')'
+                match c {
+                    '(' => open += 1,
+                    ')' => open -= 1,
+                    _ => return false,
+                }
+                open == 0
             });
             return close.map_or(element, |close| without_alignment(parenthesis[close + 1..].trim_start()));
         }

@@ -32,5 +32,7 @@ mod tests {
         assert_eq!(of(1, true), of(1, true));
         assert_ne!(of(1, true), of(2, true));
         assert_ne!(of(1, true), of(1, false));
+        assert_eq!(edition(), of(abi::VERSION, settings().check));
+        assert_ne!(edition(), of(abi::VERSION, !settings().check));
     }
 }

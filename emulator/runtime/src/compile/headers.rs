@@ -66,3 +66,21 @@ pub fn digest() -> String {
     }
     format!("{:x}", hash.finalize())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_headers_are_written_where_they_are_not_yet() {
+        let cache = std::env::temp_dir().join(format!("candle-rocm-headers-{}", std::process::id()));
+        let found = folder(&cache).unwrap();
+        assert!(found.starts_with(&cache));
+        for (path, text) in HEADERS {
+            assert_eq!(fs::read_to_string(found.join(path)).unwrap(), *text, "{path}");
+        }
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 1, "nothing is left of the way there");
+        assert_eq!(folder(Path::new("/elsewhere")).unwrap(), found);
+        fs::remove_dir_all(&cache).unwrap();
+    }
+}

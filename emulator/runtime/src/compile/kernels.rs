@@ -77,6 +77,7 @@ enum Opened<'a> {
 
 impl Scan<'_> {
     fn next_kernel(&mut self) -> Option<Kernel> {
+        // From what ends the declaration before it.
         let mut declaration = self.position;
         while let Some(&token) = self.tokens.get(self.position) {
             match token {
@@ -86,16 +87,15 @@ impl Scan<'_> {
                         [.., "namespace", name] => Opened::Namespace(name),
                         _ => Opened::Other,
                     });
-                    declaration = self.position + 1;
+                    declaration = self.position;
                 }
                 "}" => {
                     self.braces.pop();
-                    declaration = self.position + 1;
+                    declaration = self.position;
                 }
-                ";" => declaration = self.position + 1,
+                ";" => declaration = self.position,
                 KERNEL => {
                     let (start, end) = (declaration, self.position);
-                    self.position += 1;
                     let has_c_linkage = self.tokens[start..end].windows(2).any(|pair| pair == ["extern", "\"C\""])
                         || self.braces.last() == Some(&Opened::Linkage);
                     let is_template = self.tokens[start..end].contains(&"template");
@@ -240,6 +240,44 @@ mod tests {
         );
         assert_eq!(names("__global__ void mangled() {} template <class T> __global__ void t(T) {}"), [""; 0]);
         assert_eq!(names("extern \"C\" __global__ void declared(int);"), [""; 0]);
+    }
+
+    #[test]
+    fn what_stands_before_a_kernel_hides_it_not() {
+        let kernel = |name: &str| format!("extern \"C\" __global__ void {name}(int n) {{ n = 1; }}");
+        for before in [
+            "int n = 1;",
+            "struct Rows { int R; };",
+            "const char* s = \"\\\"\";",
+            "const char* s = \"\\\\\";",
+            "char c = '\\''; char d = '{';",
+            "auto s = R\"x(})\" {)x\";",
+            "auto s = R\"({)\";",
+            "long m = 1'000'000;",
+            "# 1 \"}\"\n",
+            "extern \"C\" __global__ void later(int);",
+            "template <class T> __global__ void t(T) {}",
+            "int _1 = 2, a_b3 = 4;",
+        ] {
+            let source = format!("{before} {} {}", kernel("_first"), kernel("second2"));
+            assert_eq!(names(&source), ["_first", "second2"], "{before}");
+            let block = format!("{before} extern \"C\" {{ {before} __global__ void inner() {{}} }}");
+            assert_eq!(names(&block), ["inner"], "{before}");
+        }
+        let wide = "extern \"C\" { int c = L'{'; __global__ void g() {} template <class T> __global__ void t(T) {} }";
+        assert_eq!(names(wide), ["g"]);
+        assert_eq!(names(&format!("{} {}", kernel("twice"), kernel("twice"))), ["twice"]);
+        assert_eq!(names("extern \"C\" { void h() {} } __global__ void mangled() {}"), [""; 0]);
+    }
+
+    #[test]
+    fn tokens_are_words_quoted_texts_and_single_characters() {
+        let tokens = |text: &'static str| Tokens(text).collect::<Vec<_>>();
+        assert_eq!(tokens("a_1 = 2'5u + R\"(x y)\"_z;"), ["a_1", "=", "2'5u", "+", "R\"(x y)\"", "_z", ";"]);
+        assert_eq!(tokens("f('\\'', \"a\\\"b\") R L'x'"), ["f", "(", "'\\''", ",", "\"a\\\"b\"", ")", "R", "L", "'x'"]);
+        assert_eq!(tokens(" # 1 \"x\"\n #pragma y\n  \u{e9}t\u{e9} \u{2192}#z"), ["\u{e9}t\u{e9}", "\u{2192}"]);
+        assert_eq!(tokens("\"open"), ["\"open"]);
+        assert_eq!(tokens("R\"(open"), ["R\"(open"]);
     }
 
     #[test]

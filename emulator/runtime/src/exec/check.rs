@@ -131,7 +131,7 @@ impl Checker {
         self.device = Span::new(arena.addresses(launch.device));
         (self.state_offset, self.races, self.arena_base) = (arena.state_offset, arena.races, arena.base);
         self.wave_size = launch.model().wave_size;
-        self.reachable = launch.reachable | 1 << arena.host_segment();
+        self.reachable = launch.reachable;
         self.image = launch.function.module.segments();
         self.pending = None;
         self.launches += 1;
@@ -300,7 +300,7 @@ pub fn check(access: Access) {
     let arena = Arena::get();
     if arena.contains(address) {
         let segment = (address - arena.base) / arena.segment;
-        if c.reachable >> segment & 1 == 0 {
+        if segment != arena.host_segment() && c.reachable >> segment & 1 == 0 {
             fail(describe::unreachable_device(&access, segment));
         }
         check_device(access);

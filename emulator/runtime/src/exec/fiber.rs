@@ -61,3 +61,36 @@ impl Drop for Fiber {
         unsafe { self.coroutine.force_reset() };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fiber_goes_on_where_it_suspended_itself() {
+        fn work(suspender: Suspender) {
+            let local = 0u8;
+            let place = (&raw const local).addr();
+            LAST.set(LAST.get() + 1);
+            PLACE.set(place);
+            // SAFETY: that of the running fiber.
+            unsafe { (*suspender).suspend(()) };
+            LAST.set(LAST.get() + 10);
+        }
+        thread_local! {
+            static LAST: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+            static PLACE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+        }
+        let mut fiber = Fiber::new(work);
+        let seen: Vec<_> = (0..4)
+            .map(|_| {
+                fiber.resume();
+                LAST.get()
+            })
+            .collect();
+        assert_eq!(seen, [1, 11, 12, 22]);
+        assert!(fiber.stack().contains(&PLACE.get()) && fiber.stack().len() >= STACK_BYTES);
+        assert_eq!(STACK_BYTES, 262_144);
+        assert!(format!("{fiber:?}").starts_with("Fiber { stack: "));
+    }
+}

@@ -112,3 +112,13 @@ extern "C" fn landing() -> ! {
     let trap = unsafe { engine() }.trap.take().expect("the handler has set it");
     fail(describe::trap(&trap))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_signal_has_a_place_for_who_handled_it_before() {
+        assert_eq!(SIGNALS.map(slot), [0, 1, 2, 3]);
+    }
+}

@@ -69,7 +69,7 @@ impl Windows {
     fn close(&self) {
         let (first, last) = (self.first.swap(usize::MAX, Ordering::AcqRel), self.last.swap(0, Ordering::AcqRel));
         let mut run = 0..0;
-        for word in first..=last.min(self.open.len() - 1) {
+        for word in first..=last {
             let windows = self.open[word].swap(0, Ordering::AcqRel);
             for window in (0..WINDOWS_OF_A_WORD).filter(|window| windows >> window & 1 == 1) {
                 let start = self.addresses.start + (word * WINDOWS_OF_A_WORD + window) * WINDOW;

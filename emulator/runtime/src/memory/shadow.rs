@@ -26,7 +26,7 @@ pub fn set_state(address: usize, length: usize, state: ByteState) {
         return;
     }
     let shadow = address.wrapping_add(arena.state_offset);
-    if state == ByteState::Unaddressable && length >= 1 << 16 {
+    if state == ByteState::Unaddressable {
         discard(shadow, length);
     } else {
         // SAFETY: the caller's range lies in the arena, so its states lie in the mapping next to it.

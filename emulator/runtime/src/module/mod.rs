@@ -123,7 +123,7 @@ impl Module {
         let path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
         let c_path = CString::new(path.as_str()).expect("a path without zeros");
         // SAFETY: the image has no initialisers but those that g++ makes for kernels.
-        let handle = unsafe { libc::dlopen(c_path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let handle = unsafe { libc::dlopen(c_path.as_ptr(), libc::RTLD_NOW) };
         if handle.is_null() {
             return Err(HipError::SHARED_OBJECT_INIT_FAILED);
         }
@@ -238,9 +238,9 @@ impl Module {
         // SAFETY: all fields are valid as zeros.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
         // SAFETY: the results have the types that the flag asks for.
-        let found = unsafe { dladdr1(address, &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) };
-        // SAFETY: the linker's symbol lives as long as the module.
-        let symbol = unsafe { symbol.as_ref() }.filter(|_| !address.is_null() && found != 0);
+        unsafe { dladdr1(address, &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) };
+        // SAFETY: the linker's symbol lives as long as the module; there is none for an address that it does not know.
+        let symbol = unsafe { symbol.as_ref() };
         let is_object = |symbol: &&libc::Elf64_Sym| symbol.st_info & 0xf == object::elf::STT_OBJECT;
         let size = symbol.filter(is_object).ok_or(HipError::NOT_FOUND)?.st_size;
         Ok((address as usize, size as usize))
@@ -321,7 +321,7 @@ pub unsafe fn code_length(image: *const u8) -> HipResult<usize> {
 fn memory_file(content: &[u8]) -> std::io::Result<File> {
     // SAFETY: plain system call with a zero-terminated name.
     let descriptor = unsafe { libc::memfd_create(c"candle-rocm-kernels".as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
+    if descriptor == -1 {
         return Err(std::io::Error::last_os_error());
     }
     // SAFETY: a fresh descriptor that nobody else owns.
