@@ -280,7 +280,7 @@ def test_batches_of_pointers(blas: Blas) -> None:
 
 
 def ex(blas: Blas, types: tuple[int, ...], sizes: tuple[int, int, int], factors: tuple[float, float], *at: int) -> int:
-    """The status of rocblas_gemm_ex with matrices without gaps, of types A, B, C, D and the sums, at these addresses."""
+    """The status of rocblas_gemm_ex with matrices without gaps; types are those of A, B, C, D and the sums."""
     m, n, k = sizes
     a, b, c, d = ((c_void_p(place), of, rows) for place, of, rows in zip(at, types, (m, max(k, 1), m, m), strict=False))
     alpha, beta = (scalar(types[4], factor) for factor in factors)
