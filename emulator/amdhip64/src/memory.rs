@@ -70,19 +70,20 @@ impl Copy {
     /// As [`machine::enqueue`].
     pub fn enqueue_part(self, stream: StreamId, last: bool) -> HipResult {
         let Self { function, to, from, size } = self;
-        let origin = if is_pageable(from) && size > 0 {
+        let is_staged = |address| size != 0 && is_pageable(address);
+        let origin = if is_staged(from) {
             // SAFETY: the caller's memory.
             Origin::Staged(unsafe { std::slice::from_raw_parts(from as *const u8, size) }.to_vec())
         } else {
             Origin::Address(from)
         };
-        if is_pageable(to) && size > 0 {
+        if is_staged(to) {
             // SAFETY: the caller's memory, given up until the copy is done.
             unsafe { std::ptr::write_bytes(to as *mut u8, POISON, size) };
         }
         let run = move || {
             transfer::copy(function, to, &origin, size)?;
-            if last && size > 0 {
+            if last && size != 0 {
                 record::count(Done::Copy);
             }
             Ok(())

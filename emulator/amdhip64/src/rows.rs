@@ -80,7 +80,7 @@ fn fill_rows(
         return Err(HipError::INVALID_PITCH_VALUE);
     }
     to.must_hold(height)?;
-    (0..height).filter(|_| width > 0).try_for_each(|row| fill(function, to.row(row), &[value as u8], width, stream))
+    (0..height).filter(|_| width != 0).try_for_each(|row| fill(function, to.row(row), &[value as u8], width, stream))
 }
 
 api! {

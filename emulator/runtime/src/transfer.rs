@@ -85,7 +85,7 @@ pub struct Extent {
 /// # Errors
 /// A report if an extent is not inside a live allocation that the device may use, or read without having been written.
 pub fn uses(what: &str, extents: &[Extent], device: usize) -> Result<(), Report> {
-    for extent in extents.iter().filter(|extent| extent.bytes > 0) {
+    for extent in extents.iter().filter(|extent| extent.bytes != 0) {
         let verb = if extent.writes { "write" } else { "read" };
         must_be_reachable(what, verb, extent, device)?;
         must_be_live(what, verb, extent.address, extent.bytes)?;

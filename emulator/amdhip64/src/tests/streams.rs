@@ -241,6 +241,10 @@ fn a_sibling_s_work_is_done_or_given_back() {
     assert_eq!((code, wrong.wanted, after.wanted), (ILLEGAL_ADDRESS, Some(1), Some(0)));
     assert!(text.starts_with("fills it: invalid write of 16 bytes"), "{text}");
 
+    let mut nothing = asked(0, true, 1);
+    nothing.extent.bytes = 0;
+    assert_eq!((enqueue(stream, &mut nothing), session.fault().0), (hipSuccess, hipSuccess), "no bytes are nowhere");
+
     let mut panicked = asked(buffer.address, true, 0);
     assert_eq!(enqueue(stream, &mut panicked), hipSuccess);
     assert_eq!(session.fault(), (999, "sibling: the emulator panicked; its message is on standard error".to_owned()));

@@ -194,3 +194,86 @@ impl Block {
         thread.result = result;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::wave::Exchange;
+    use super::*;
+    use crate::module::abi::CrossLane;
+
+    fn begun(threads: usize) -> Block {
+        let mut block = Block::new(3, 40);
+        block.begin([0; 3], 0, threads, 4, true);
+        block
+    }
+
+    fn at(operation: CrossLane, value: u64) -> Request {
+        Request::CrossLane(Exchange { operation, value, operand: 0, width: 0, mask: u64::MAX, line: 1 })
+    }
+
+    fn states(block: &Block) -> Vec<State> {
+        block.threads.iter().map(|thread| thread.state).collect()
+    }
+
+    fn dynamic(block: &mut Block) -> &mut [u8] {
+        let addresses = block.dynamic_lds.addresses();
+        // SAFETY: the block's own bytes.
+        unsafe { std::slice::from_raw_parts_mut(addresses.start as *mut u8, addresses.len()) }
+    }
+
+    #[test]
+    fn a_block_that_begins_again_has_nothing_of_the_last_one() {
+        let mut block = begun(6);
+        assert_eq!((dynamic(&mut block).len(), block.wave_synchronisations.len()), (40, 2));
+        block.static_lds.fill(1);
+        dynamic(&mut block).fill(2);
+        (block.barriers, block.has_used_atomics) = (5, true);
+        block.wave_synchronisations[1] = 3;
+        (0..6).for_each(|thread| block.finish(thread));
+        assert_eq!((block.done(), states(&block)), (6, vec![State::Done; 6]));
+        block.begin([7, 8, 9], 11, 9, 4, true);
+        assert_eq!((block.index, block.number, block.done(), block.barriers), ([7, 8, 9], 11, 0, 0));
+        assert_eq!((states(&block), block.has_used_atomics), (vec![State::Fresh; 9], false));
+        assert_eq!((&block.static_lds[..], &block.wave_synchronisations[..]), (&[POISON; 3][..], &[0; 3][..]));
+        assert_eq!(dynamic(&mut block), [POISON; 40]);
+        assert_eq!((block.touches.writes.len(), block.touches.reads.len()), (43, 43));
+    }
+
+    #[test]
+    fn lanes_of_one_wave_get_what_they_wait_for() {
+        let mut block = begun(7);
+        (4..7).for_each(|thread| block.wait(thread, at(CrossLane::Ballot, u64::from(thread != 5))));
+        block.wait(0, Request::Barrier { kind: Barrier::Plain, predicate: false, line: 2 });
+        assert!(!block.exchange(0, 4).unwrap());
+        assert!(block.exchange(1, 4).unwrap());
+        use State::{Fresh, Ready, Waiting};
+        assert_eq!(states(&block), [Waiting, Fresh, Fresh, Fresh, Ready, Ready, Ready]);
+        assert_eq!((4..7).map(|thread| block.threads[thread].result).collect::<Vec<_>>(), [0b101; 3]);
+        assert_eq!(block.wave_synchronisations, [0, 0]);
+        block.wait(6, at(CrossLane::Synchronize, 0));
+        assert!(block.exchange(1, 4).unwrap());
+        assert_eq!((block.wave_synchronisations.clone(), block.threads[6].result), (vec![0, 1], 0));
+        assert!(!block.exchange(1, 4).unwrap());
+    }
+
+    #[test]
+    fn a_barrier_gives_all_threads_what_they_voted() {
+        for (kind, votes, result) in [
+            (Barrier::Plain, [true, true, true], 0),
+            (Barrier::Count, [true, false, true], 2),
+            (Barrier::Conjunction, [true, true, true], 1),
+            (Barrier::Conjunction, [true, false, true], 0),
+            (Barrier::Disjunction, [false, false, true], 1),
+            (Barrier::Disjunction, [true, true, true], 1),
+            (Barrier::Disjunction, [false, false, false], 0),
+        ] {
+            let mut block = begun(3);
+            for (thread, predicate) in (0..).zip(votes) {
+                block.wait(thread, Request::Barrier { kind, predicate, line: 3 });
+            }
+            block.pass_barrier().unwrap();
+            assert_eq!((states(&block), block.barriers), (vec![State::Ready; 3], 1));
+            assert!(block.threads.iter().all(|thread| thread.result == result), "{kind:?} {votes:?}");
+        }
+    }
+}
