@@ -54,12 +54,17 @@ pub fn properties(index: usize) -> hipDeviceProp_tR0600 {
     properties.memoryPoolsSupported = 1;
     properties.asyncEngineCount = 2;
     properties.isLargeBar = 1;
-    properties.arch.bits = hipDeviceArch_t::hasGlobalInt32Atomics
-        | hipDeviceArch_t::hasSharedInt32Atomics
-        | hipDeviceArch_t::hasFloatAtomicAdd
-        | hipDeviceArch_t::hasGlobalInt64Atomics
-        | hipDeviceArch_t::hasSharedInt64Atomics
-        | hipDeviceArch_t::hasDoubles;
+    // Each is a bit of its own.
+    properties.arch.bits = [
+        hipDeviceArch_t::hasGlobalInt32Atomics,
+        hipDeviceArch_t::hasSharedInt32Atomics,
+        hipDeviceArch_t::hasFloatAtomicAdd,
+        hipDeviceArch_t::hasGlobalInt64Atomics,
+        hipDeviceArch_t::hasSharedInt64Atomics,
+        hipDeviceArch_t::hasDoubles,
+    ]
+    .iter()
+    .sum();
     properties
 }
 
@@ -99,8 +104,6 @@ fn attribute(index: usize, attribute: hipDeviceAttribute_t) -> HipResult<c_int> 
         hipDeviceAttributeComputeCapabilityMajor => properties.major,
         hipDeviceAttributeComputeCapabilityMinor => properties.minor,
         hipDeviceAttributePciBusId => properties.pciBusID,
-        hipDeviceAttributePciDeviceId => properties.pciDeviceID,
-        hipDeviceAttributePciDomainId => properties.pciDomainID,
         hipDeviceAttributeConcurrentKernels => properties.concurrentKernels,
         hipDeviceAttributeCanMapHostMemory => properties.canMapHostMemory,
         hipDeviceAttributeUnifiedAddressing => properties.unifiedAddressing,

@@ -74,3 +74,20 @@ pub fn compile(source: &Source, model: Option<&Model>) -> Outcome {
 pub fn lowered_name(index: usize) -> String {
     format!("candle_rocm_emulator_expression_{index}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_expression_has_a_name_of_its_own_that_the_table_of_kernels_has() {
+        let expressions = ["scale<int>".to_owned(), "scale<float>".to_owned()];
+        let names = [0, 1].map(lowered_name);
+        assert_ne!(names[0], names[1]);
+        let table = kernels::with_table("", &expressions);
+        for (name, expression) in names.iter().zip(&expressions) {
+            let entry = format!("describe<&{expression}>(\"{name}\", static_cast<unsigned>(0))");
+            assert!(name.starts_with("candle_rocm_emulator") && table.contains(&entry), "{table}");
+        }
+    }
+}

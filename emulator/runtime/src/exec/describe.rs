@@ -52,11 +52,17 @@ fn source(site: Site) -> String {
             // The return address is that of the next instruction.
             let offset = format!("{:#x}", address.wrapping_sub(base).wrapping_sub(1));
             let output = Command::new("addr2line").args(["-s", "-e", image, &offset]).output();
-            let text =
-                output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
-            let text = text.split(" (discriminator").next().unwrap_or_default();
-            if text.is_empty() || text.starts_with("??") { String::new() } else { format!(" ({text})") }
+            output.map_or(String::new(), |output| place(&String::from_utf8_lossy(&output.stdout)))
         }
+    }
+}
+
+/// " (softmax.hip:12)" for what addr2line says, or nothing if it does not know.
+fn place(answer: &str) -> String {
+    match answer.trim().split(" (discriminator").next() {
+        Some("") | None => String::new(),
+        Some(unknown) if unknown.starts_with("??") => String::new(),
+        Some(known) => format!(" ({known})"),
     }
 }
 
@@ -228,4 +234,15 @@ pub fn barrier_divergence(arrivals: &[Option<(Barrier, bool, u32)>]) -> Report {
         .collect();
     let text = format!("{}: divergent barrier: {}", kernel_and_block(), parts.join(", "));
     report::Report { code: HipError::LAUNCH_FAILURE, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_not_known_is_left_out() {
+        assert_eq!(["a.hip:3\n", "a.hip:3 (discriminator 2)\n"].map(place), [" (a.hip:3)", " (a.hip:3)"]);
+        assert_eq!(["", "\n", "??:0\n", "??:?\n"].map(place), [""; 4]);
+    }
 }

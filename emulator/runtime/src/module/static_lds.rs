@@ -31,7 +31,7 @@ impl References {
         let sections = header.sections(endian, image)?;
         let symbols = sections.symbols(endian, image, SHT_SYMTAB)?;
         let mut references = Self::default();
-        for symbol in symbols.iter().filter(|symbol| symbol.st_type() == STT_FUNC && symbol.st_size(endian) != 0) {
+        for symbol in symbols.iter().filter(|symbol| symbol.st_type() == STT_FUNC) {
             let start = symbol.st_value(endian);
             references.functions.insert(start, start..start + symbol.st_size(endian));
         }
