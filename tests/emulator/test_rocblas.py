@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from ctypes import byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,7 +17,9 @@ import pytest
 from some import some
 
 from codegen.device.hip import Buffer
+from codegen.paths import repository_root
 from emulator.library import Array, Library, StatusError, address, download, fail, fault_of, peek, upload
+from emulator.machine import emulator_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -476,6 +481,62 @@ def test_wrong_arguments_of_gemv(blas: Blas, change: tuple[int, Any], status: in
     assert blas.status("sgemv", *arguments) == 0
     arguments[change[0]] = change[1]
     assert blas.status("sgemv", *arguments) == status
+
+
+def test_sums_are_of_the_compute_type(blas: Blas) -> None:
+    """60000 + 60000 - 60000: too much for f16 in between, not for f32."""
+    terms = np.array([[60000, 60000, -60000]], np.float16)
+    x, ones = upload(blas.device, terms), upload(blas.device, np.ones((3, 1), np.float16))
+    sums = []
+    for compute_type in (F16, F32):
+        result = np.zeros((1, 1), np.float16)
+        y = address(buffer := upload(blas.device, result))
+        matrices = [(address(x), F16, 1), (address(ones), F16, 3), (y, F16, 1), (y, F16, 1)]
+        alpha, beta = scalar(compute_type, 1), scalar(compute_type, 0)
+        arguments = [NONE, NONE, 1, 1, 3, alpha, *matrices[0], *matrices[1], beta, *matrices[2], *matrices[3]]
+        blas.call("gemm_ex", *arguments, compute_type, 0, 0, c_uint32(0))
+        sums.append(float(download(blas.device, buffer, result)[0, 0]))
+    assert sums == [np.inf, 60000]
+
+
+XF32 = """
+import sys
+from ctypes import byref, c_float, c_void_p
+import numpy as np
+sys.path.insert(0, "tests")
+from codegen.device.hip import Device
+from codegen.device.libraries import find_libraries
+from emulator.library import Library, address, download, upload
+found = []
+for index in range(2):
+    device = Device(index, find_libraries())
+    library = Library(device, "rocblas")
+    handle = library.handle("rocblas_create_handle")
+    for mode, function, number in ((0, "s", np.float32), (1, "s", np.float32), (1, "d", np.float64)):
+        library.call("rocblas_set_math_mode", handle, mode)
+        x, one = (upload(device, np.full((1, 1), value, number)) for value in (1 + 2**-12, 1))
+        y = np.zeros((1, 1), number)
+        buffer = upload(device, y)
+        factors = [np.array([value], number).ctypes.data_as(c_void_p) for value in (1, 0)]
+        sizes = (111, 111, 1, 1, 1)
+        matrices = (address(x), 1, address(one), 1, factors[1], address(buffer), 1)
+        library.call(f"rocblas_{function}gemm", handle, *sizes, factors[0], *matrices)
+        found.append(float(download(device, buffer, y)[0, 0]) == 1)
+print(found)
+"""
+
+
+def test_only_gfx942_rounds_f32() -> None:
+    environment = {
+        **os.environ,
+        "CANDLE_ROCM_HIP": str(emulator_folder()),
+        "CANDLE_ROCM_EMULATOR_DEVICES": "gfx942,gfx90a",
+    }
+    command = [sys.executable, "-c", XF32]
+    root = repository_root()
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str([False, True, False, False, False, False])
 
 
 def test_shapes_of_gemv_at_their_limits(blas: Blas) -> None:

@@ -8,6 +8,7 @@ use api::amdhip64::{hipError_t, hipStream_t, hipSuccess};
 use candle_rocm_emulator_runtime::error::HipError;
 use candle_rocm_emulator_runtime::queue::Work;
 use candle_rocm_emulator_runtime::report::Report;
+use candle_rocm_emulator_runtime::settings::settings;
 use candle_rocm_emulator_runtime::transfer::{self, Extent};
 use candle_rocm_emulator_runtime::{calls, machine};
 
@@ -30,6 +31,12 @@ pub unsafe extern "C" fn candle_rocm_emulator_call(function: *const c_char, argu
     recorded::start();
     // SAFETY: by contract.
     unsafe { calls::begin(&text(function), || text(arguments)) }.unwrap_or(0)
+}
+
+/// Whether a device has xf32: 1 or 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn candle_rocm_emulator_has_xf32(device: usize) -> c_int {
+    settings().devices.get(device).is_some_and(|card| card.model.has_xf32).into()
 }
 
 /// Work of a sibling library: called once with the data and 1 to do it, or 0 only to give the data back. Returns 0 if

@@ -30,6 +30,7 @@ type Perform = unsafe extern "C" fn(data: *mut c_void, wanted: c_int) -> c_int;
 struct Functions {
     call: unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
     get_device: unsafe extern "C" fn(*mut c_int) -> c_uint,
+    has_xf32: unsafe extern "C" fn(usize) -> c_int,
     enqueue: unsafe extern "C" fn(*mut c_void, *const c_char, Perform, *mut c_void) -> c_uint,
     uses: unsafe extern "C" fn(*const c_char, *const Extent, usize) -> c_int,
     note: unsafe extern "C" fn(*const c_char),
@@ -49,6 +50,7 @@ fn functions() -> &'static Functions {
             Functions {
                 call: symbol(library, c"candle_rocm_emulator_call"),
                 get_device: symbol(library, c"hipGetDevice"),
+                has_xf32: symbol(library, c"candle_rocm_emulator_has_xf32"),
                 enqueue: symbol(library, c"candle_rocm_emulator_enqueue"),
                 uses: symbol(library, c"candle_rocm_emulator_uses"),
                 note: symbol(library, c"candle_rocm_emulator_note"),
@@ -87,6 +89,12 @@ pub fn current_device() -> usize {
     // SAFETY: a valid pointer.
     unsafe { (functions().get_device)(&raw mut device) };
     device as usize
+}
+
+/// Whether the calling thread's device multiplies f32 with factors of 10 bits after the point where it may.
+pub fn has_xf32() -> bool {
+    // SAFETY: any number may be asked for.
+    unsafe { (functions().has_xf32)(current_device()) != 0 }
 }
 
 /// Puts work on a stream. The work checks the memory that it uses with [`uses`].

@@ -1,6 +1,7 @@
 //! Matrix products of one type.
 
 use api::rocblas::*;
+use candle_rocm_emulator_link::has_xf32;
 use element::Format;
 
 use crate::handle::{Handle, with};
@@ -70,6 +71,7 @@ impl Gemm {
             transposed,
             depth: k as usize,
             compute: self.compute,
+            rounds: self.formats[0] == Format::F32 && handle.math_mode == rocblas_xf32_xdl_math_op && has_xf32(),
             alpha: self.factor(&handle, alpha),
             beta: self.factor(&handle, beta),
             batch: self.batch,

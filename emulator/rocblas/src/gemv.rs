@@ -74,6 +74,7 @@ impl Gemv {
             transposed: [false, !transposed],
             depth: x_length as usize,
             compute: self.compute,
+            rounds: false,
             alpha,
             beta,
             batch: Batch::Strided([x_stride, a_stride, y_stride, y_stride]),

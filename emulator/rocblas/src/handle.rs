@@ -25,7 +25,8 @@ pub struct Handle {
     /// Whether functions only say how much workspace they need.
     pub is_size_query: bool,
     atomics_mode: rocblas_atomics_mode,
-    math_mode: rocblas_math_mode,
+    /// Whether f32 may be rounded before it is multiplied.
+    pub math_mode: rocblas_math_mode,
 }
 
 // SAFETY: a stream's handle is a number to us.
@@ -126,7 +127,7 @@ exports! {
         unsafe { store(atomics_mode, with(handle, |handle| handle.atomics_mode)?) }
     }
 
-    /// Remembers whether f32 may be rounded before it is multiplied; it never is.
+    /// Chooses whether f32 may be rounded before it is multiplied, which devices with xf32 do then.
     fn rocblas_set_math_mode(handle: rocblas_handle, math_mode: rocblas_math_mode) {
         with(handle, |handle| match math_mode {
             rocblas_default_math | rocblas_xf32_xdl_math_op => {

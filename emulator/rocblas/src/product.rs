@@ -3,11 +3,12 @@
 use api::rocblas::*;
 use candle_rocm_emulator_link::{Extent, enqueue, uses};
 use element::Format;
+use half::f16;
 
 use crate::Status;
 use crate::handle::Handle;
 use crate::matrix::Matrix;
-use crate::scalar::{Compute, Scalar};
+use crate::scalar::{Compute, Scalar, xf32};
 
 /// Where the matrices of a batch are, in the order A, B, C, D.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +32,10 @@ pub struct Product {
     pub transposed: [bool; 2],
     /// Terms of each sum.
     pub depth: usize,
-    /// The type in which they are summed up. Sums of f16 are kept in f32.
+    /// The type in which they are summed up.
     pub compute: Format,
+    /// Whether factors of f32 are rounded to 10 bits after the point, as xf32.
+    pub rounds: bool,
     /// The factors.
     pub alpha: Scalar,
     pub beta: Scalar,
@@ -87,6 +90,7 @@ impl Product {
             match self.compute {
                 Format::F64 => self.multiply::<f64>(matrices, alpha, beta)?,
                 Format::I32 => self.multiply::<i32>(matrices, alpha, beta)?,
+                Format::F16 => self.multiply::<f16>(matrices, alpha, beta)?,
                 _ => self.multiply::<f32>(matrices, alpha, beta)?,
             }
         }
@@ -101,7 +105,12 @@ impl Product {
             self.uses(a_name, &a.extents(false))?;
             self.uses(b_name, &b.extents(false))?;
             // SAFETY: the memory was checked.
-            let (a, b) = unsafe { (a.load::<T>(self.transposed[0]), b.load::<T>(self.transposed[1])) };
+            let (mut a, mut b) = unsafe { (a.load::<T>(self.transposed[0]), b.load::<T>(self.transposed[1])) };
+            if self.rounds {
+                for factor in a.iter_mut().chain(&mut b) {
+                    *factor = T::from_f64(xf32(factor.to_f64()));
+                }
+            }
             T::multiply(d.rows, d.columns, self.depth, &a, &b)
         };
         let old = if beta == 0.0 {

@@ -3,6 +3,7 @@
 use api::rocblas::rocblas_pointer_mode_device;
 use candle_rocm_emulator_link::{Extent, uses};
 use element::Format;
+use half::f16;
 
 use crate::handle::Handle;
 
@@ -83,18 +84,55 @@ impl Compute for i32 {
     }
 
     fn multiply(m: usize, n: usize, k: usize, a: &[Self], b: &[Self]) -> Vec<Self> {
-        let mut product = vec![0i32; m * n];
-        for column in 0..n {
-            for depth in 0..k {
-                let factor = b[column * k + depth];
-                for row in 0..m {
-                    let sum = &mut product[column * m + row];
-                    *sum = sum.wrapping_add(factor.wrapping_mul(a[depth * m + row]));
-                }
+        term_by_term(m, n, k, a, b, |sum: &mut Self, x, y| *sum = sum.wrapping_add(x.wrapping_mul(y)))
+    }
+}
+
+/// Rounded to f16 after each term, by way of f32.
+impl Compute for f16 {
+    fn from_f64(value: f64) -> Self {
+        Self::from_f32(value as f32)
+    }
+
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+
+    fn combine(alpha: Self, sum: Self, beta: Self, old: Option<Self>) -> Self {
+        let [alpha, sum, beta] = [alpha, sum, beta].map(Self::to_f32);
+        Self::from_f32(f32::combine(alpha, sum, beta, old.map(Self::to_f32)))
+    }
+
+    fn multiply(m: usize, n: usize, k: usize, a: &[Self], b: &[Self]) -> Vec<Self> {
+        term_by_term(m, n, k, a, b, |sum: &mut Self, x: Self, y: Self| {
+            *sum = Self::from_f32(sum.to_f32() + x.to_f32() * y.to_f32());
+        })
+    }
+}
+
+/// As `Compute::multiply`, with each term added to its sum in the order of the matrices' depth.
+fn term_by_term<T: Compute>(m: usize, n: usize, k: usize, a: &[T], b: &[T], add: impl Fn(&mut T, T, T)) -> Vec<T> {
+    let mut product = vec![T::from_f64(0.0); m * n];
+    for column in 0..n {
+        for depth in 0..k {
+            let factor = b[column * k + depth];
+            for row in 0..m {
+                add(&mut product[column * m + row], a[depth * m + row], factor);
             }
         }
-        product
     }
+    product
+}
+
+/// The nearest f32 with 10 bits after the point, ties to even.
+pub fn xf32(value: f64) -> f64 {
+    const DROPPED: u32 = 23 - 10;
+    let bits = (value as f32).to_bits();
+    if !value.is_finite() {
+        return value;
+    }
+    let half = (1 << (DROPPED - 1)) - 1 + ((bits >> DROPPED) & 1);
+    f64::from(f32::from_bits((bits + half) >> DROPPED << DROPPED))
 }
 
 /// A factor: on the host it is read when a function is called, on the device when the work is done.
@@ -154,6 +192,36 @@ mod tests {
         assert_eq!(product::<f32>(), expected);
         assert_eq!(product::<f64>(), expected);
         assert_eq!(product::<i32>(), expected);
+        assert_eq!(product::<f16>(), expected);
+    }
+
+    #[test]
+    fn sums_of_f16_are_rounded_and_overflow() {
+        let [large, one] = [60000.0, 1.0].map(f16::from_f32);
+        assert_eq!(f16::multiply(1, 1, 2, &[large, large], &[one, one]), [f16::INFINITY]);
+        assert_eq!(f16::multiply(1, 1, 2, &[large, large], &[one, -one]), [f16::ZERO]);
+        // f16 has no number between 2048 and 2050: each term is lost for itself.
+        let terms = [2048.0, 1.0, 1.0].map(f16::from_f32);
+        assert_eq!(f16::multiply(1, 1, 3, &terms, &[one; 3]), [terms[0]]);
+        assert_eq!(f16::combine(one + one, terms[1], one, Some(large)), f16::from_f32(60000.0));
+    }
+
+    #[test]
+    fn xf32_has_ten_bits_after_the_point() {
+        let bit = |place: i32| 2f64.powi(-place);
+        for (value, rounded) in [
+            (1.0 + bit(10), 1.0 + bit(10)),
+            (1.0 + bit(11), 1.0),
+            (1.0 + bit(11) + bit(23), 1.0 + bit(10)),
+            (1.0 + bit(10) + bit(11), 1.0 + bit(9)),
+            (2.0 - bit(12), 2.0),
+            (-1.0 - bit(12), -1.0),
+            (0.0, 0.0),
+            (f64::INFINITY, f64::INFINITY),
+        ] {
+            assert_eq!(xf32(value), rounded, "{value}");
+        }
+        assert!(xf32(f64::NAN).is_nan());
     }
 
     #[test]

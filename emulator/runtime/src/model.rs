@@ -25,6 +25,8 @@ pub struct Model {
     pub clocks: (i32, i32, i32),
     /// Bytes of the last-level cache that the runtime reports as L2.
     pub l2_bytes: i32,
+    /// Whether it multiplies f32 with factors of 10 bits after the point where it may: xf32.
+    pub has_xf32: bool,
 }
 
 /// Bytes of LDS that a block may have, static and dynamic together: the same on every model.
@@ -46,6 +48,7 @@ static MODELS: [Model; 3] = [
         registers_per_block: 65536,
         clocks: (2_482_000, 1_249_000, 384),
         l2_bytes: 6 << 20,
+        has_xf32: false,
     },
     Model {
         name: "gfx90a",
@@ -58,6 +61,7 @@ static MODELS: [Model; 3] = [
         registers_per_block: 65536,
         clocks: (1_700_000, 1_600_000, 4096),
         l2_bytes: 8 << 20,
+        has_xf32: false,
     },
     Model {
         name: "gfx942",
@@ -70,6 +74,7 @@ static MODELS: [Model; 3] = [
         registers_per_block: 65536,
         clocks: (2_100_000, 1_300_000, 8192),
         l2_bytes: 4 << 20,
+        has_xf32: true,
     },
 ];
 
