@@ -85,9 +85,9 @@ mutations: setup emulator ## Plant faults in kernels: the kernel tests must find
 sabotage: setup emulator ## Do small acts of sabotage in a copy: each must turn the right thing red (ACTS=specs narrows).
 	PYTHONPATH=tests $(BIN)/python -m sabotage $(ACTS)
 
-mutants: setup emulator build/tools/bin/cargo-mutants ## Mutants of the Rust backend (MUTANTS=400 SEED=7 SHARD=1/4 DIFF=commit JOBS=2).
+mutants: setup emulator build/tools/bin/cargo-mutants ## Mutants of the Rust backend (MUTANTS=400 SEED=7 SHARD=1/4 DIFF=commit ONLY='*/matmul.rs' JOBS=2).
 	PYTHONPATH=tests $(BIN)/python -m mutants $(CANDLE) --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
-		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(DIFF),--diff $(DIFF))
+		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(DIFF),--diff $(DIFF)) $(if $(ONLY),--only '$(ONLY)')
 
 mutants-emulator: setup emulator build/tools/bin/cargo-mutants ## Mutants of the emulated device, likewise.
 	PYTHONPATH=tests $(BIN)/python -m mutants --emulator --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \

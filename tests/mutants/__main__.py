@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ def main() -> int:
     tests, left_out = len(bench.baseline.tests), len(bench.baseline.left_out)
     print(f"{len(wanted)} of {len(bench.mutants)} mutants; without one {tests} tests pass, {left_out} are left out")
     if not wanted:
-        print("nothing to try: the change touches no line with a mutant")
+        print("nothing to try: what was asked for has no mutant")
         return 0
     campaign = Campaign(
         bench.built,
@@ -70,6 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shard", default="1/1", help="part k of n: k/n")
     parser.add_argument("--emulator", action="store_true", help="of the emulated libraries, not of the backend")
+    parser.add_argument("--only", metavar="GLOB", help="only of files with such a path, such as '*/ops/reduce.rs'")
     parser.add_argument("--diff", help="only lines that changed since this commit")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--program", default="build/tools/bin/cargo-mutants")
@@ -80,6 +82,8 @@ def _wanted(
     bench: Bench, sources: Mapping[str, bytes], asked: argparse.Namespace, repository: Path
 ) -> tuple[Mutant, ...]:
     mutants: Sequence[Mutant] = bench.mutants
+    if asked.only:
+        mutants = [mutant for mutant in mutants if fnmatchcase(mutant.file, asked.only)]
     if asked.diff:
         diff = _git(repository, "diff", "--unified=0", "--no-color", asked.diff, "--", "generated", "templates")
         names = _git(repository, "ls-files", "generated").splitlines()
