@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from codegen.syntax.cfg import holds
@@ -149,7 +150,7 @@ class _Walker:
         candidates = [f"{place.folder}/{module.name}.rs", f"{place.folder}/{module.name}/mod.rs"]
         if given is not None:
             # Beside the file that declares it; inside `mod name { }` it would be in that module's folder.
-            candidates = [f"{place.path.rpartition('/')[0]}/{given}"]
+            candidates = [normpath(f"{place.path.rpartition('/')[0]}/{given}")]
         path = next((each for each in candidates if self._view.read(each) is not None), candidates[0])
         folder = path.rpartition("/")[0] if given or path.endswith("/mod.rs") else path.removesuffix(".rs")
         self.file(path, replace(inside, path=path, folder=folder))

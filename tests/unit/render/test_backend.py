@@ -124,7 +124,10 @@ FILES = {
         *(f"tests/rocm_matrix/{name}.rs" for name in ("main", "compare", "exceptions", "inputs")),
         *(f"tests/rocm_matrix/{name}.rs" for name in ("operations", "plain")),
         *(f"rocm_backend/{name}.rs" for name in ("mod", "backend_device", "backend_storage", "device", "storage")),
-        *(f"rocm_backend/{name}.rs" for name in ("gpu", "queue", "blas", "element", "miopen", "readback", "views")),
+        *(
+            f"rocm_backend/{name}.rs"
+            for name in ("gpu", "queue", "blas", "element", "miopen", "readback", "testing", "tests", "views")
+        ),
         "rocm_backend/rocrand.rs",
         "rocm_backend/ops/by_rocrand.rs",
         *(f"rocm_backend/kernels/{name}.rs" for name in ("mod", "compile", "disk_cache", "family", "hash", "launch")),

@@ -169,6 +169,8 @@ def test_modules_are_followed_as_rustc_does(candle: Candle) -> None:
                 }
                 #[path = "odd/name.rs"]
                 mod c;
+                #[path = "../tests/shared.rs"]
+                mod shared;
                 #[cfg(feature = "off")]
                 mod gone;
                 """,
@@ -179,6 +181,7 @@ def test_modules_are_followed_as_rustc_does(candle: Candle) -> None:
             "core/src/odd/name.rs": "mod sibling;\n",
             "core/src/odd/sibling.rs": 'include!("included.rs");\n',
             "core/src/odd/included.rs": "#[test]\nfn t() {}\n",
+            "core/tests/shared.rs": "#[test]\nfn t() {}\n",
             "core/tests/whole/main.rs": "mod part;\n",
             "core/tests/whole/part.rs": "#[test]\nfn t() {}\n",
         }
@@ -188,6 +191,8 @@ def test_modules_are_followed_as_rustc_does(candle: Candle) -> None:
         "lib:core candle a::deep::t",
         "lib:core candle c::sibling::t",
         "lib:core candle inline::b::beside::t",
+        "lib:core candle shared::t",
+        "shared candle t",
         "whole candle part::t",
     ]
 

@@ -58,7 +58,7 @@ fn assert_same(found: &[f64], wanted: &[f64], what: &str) {
 }
 
 /// Sizes before, along and behind the dimension that indices name, and of that dimension in the target.
-const SPACES: [[usize; 4]; 9] = [
+const SPACES: [[usize; 4]; 11] = [
     [1, 5003, 1, 41],
     [3, 70, 1, 9001],
     [2, 701, 33, 50],
@@ -68,6 +68,8 @@ const SPACES: [[usize; 4]; 9] = [
     [65, 7, 67, 5],
     [1, 300, 700, 1201],
     [5, 1, 1, 1],
+    [1, 35, 5301, 3],
+    [2, 4999, 3, 11],
 ];
 
 #[test]
@@ -314,7 +316,7 @@ fn at(data: &[f64], sizes: [usize; 4], place: [isize; 4]) -> f64 {
 }
 
 /// Images, channels in and out, groups, height and width of image and kernel, padding, stride, dilation.
-const CONVOLUTIONS: [[usize; 11]; 9] = [
+const CONVOLUTIONS: [[usize; 11]; 12] = [
     [2, 3, 5, 1, 19, 23, 3, 3, 1, 1, 1],
     [3, 4, 6, 2, 17, 11, 3, 2, 2, 2, 1],
     [1, 6, 6, 6, 13, 29, 5, 5, 2, 1, 2],
@@ -324,6 +326,9 @@ const CONVOLUTIONS: [[usize; 11]; 9] = [
     [2, 9, 130, 1, 12, 11, 3, 3, 1, 1, 1],
     [3, 37, 70, 1, 9, 8, 1, 1, 0, 1, 1],
     [2, 220, 130, 1, 5, 9, 3, 3, 1, 1, 1],
+    [9, 2, 5, 1, 40, 37, 3, 3, 1, 1, 1],
+    [1, 2, 330, 1, 5, 4, 2, 2, 0, 1, 1],
+    [2, 2, 330, 1, 7, 4, 3, 1, 1, 2, 2],
 ];
 
 #[test]
@@ -390,13 +395,17 @@ fn transposed_convolutions_are_plain_sums() -> Result<()> {
         return Ok(());
     };
     // Images, channels in and out, length, kernel, padding, more at the end, stride, dilation.
-    let cases: [[usize; 9]; 6] = [
+    let cases: [[usize; 9]; 10] = [
+        [1, 2, 3, 9, 4, 1, 0, 4, 6],
+        [2, 3, 2, 9, 3, 2, 1, 6, 4],
+        [1, 2, 21, 9, 4, 0, 0, 3, 2],
+        [9, 2, 1, 1300, 2, 0, 1, 2, 3],
         [3, 4, 5, 31, 3, 0, 0, 1, 1],
         [2, 3, 7, 17, 4, 1, 1, 2, 1],
         [1, 70, 3, 9, 5, 2, 0, 1, 2],
         [2, 65, 66, 11, 2, 0, 1, 3, 1],
         [4, 1, 1, 300, 7, 3, 0, 2, 2],
-        [1, 130, 2, 40, 3, 0, 0, 3, 1],
+        [3, 130, 2, 40, 3, 0, 0, 3, 1],
     ];
     for sizes in cases {
         let [images, from, to, length, wide, padding, more, stride, dilation] = sizes;

@@ -242,10 +242,17 @@ unsafe fn free_segment(segment: &Segment) -> HipResult<()> {
 
 /// What the environment asks for.
 fn policy() -> HipResult<Policy> {
-    match std::env::var(POLICY_VARIABLE).as_deref() {
-        Err(_) | Ok("" | "caching") => Ok(Policy::Caching),
-        Ok("direct") => Ok(Policy::Direct),
-        Ok(other) => Err(RocmError::Other(format!(
+    policy_of(std::env::var(POLICY_VARIABLE).ok().as_deref())
+}
+
+/// In the crate's own tests every block is an allocation of its own, so that a device that watches memory sees a byte too
+/// many.
+fn policy_of(value: Option<&str>) -> HipResult<Policy> {
+    match value {
+        None if cfg!(test) => Ok(Policy::Direct),
+        None | Some("" | "caching") => Ok(Policy::Caching),
+        Some("direct") => Ok(Policy::Direct),
+        Some(other) => Err(RocmError::Other(format!(
             "{POLICY_VARIABLE} is `{other}`: expected `caching` or `direct`"
         ))),
     }

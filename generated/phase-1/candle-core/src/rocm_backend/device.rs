@@ -208,9 +208,13 @@ impl std::hash::Hash for RocmDevice {
 
 /// How many GPUs the runtime can see; 0 is no error.
 pub fn device_count() -> Result<usize> {
-    match hip::device_count() {
+    Ok(none_is_no_error(hip::device_count())?)
+}
+
+fn none_is_no_error(count: hip::HipResult<usize>) -> hip::HipResult<usize> {
+    match count {
         Err(RocmError::Hip { code, .. }) if code == api::hipErrorNoDevice => Ok(0),
-        count => Ok(count?),
+        count => count,
     }
 }
 

@@ -299,6 +299,9 @@ fn int(size: usize) -> HipResult<api::rocblas_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::testing::{gpu, is_alone, is_emulated, with_calls};
+    use crate::rocm_backend::RocmDevice;
+    use crate::{DType, Device, Tensor};
 
     #[test]
     fn factors_lie_by_rows_or_by_columns() {
@@ -320,5 +323,179 @@ mod tests {
         assert_eq!(of(1, 5, 77, 2), Some((true, 2)));
         assert_eq!(of(3, 1, 2, 0), Some((false, 2)));
         assert_eq!(of(1, 1, 0, 0), Some((false, 1)));
+    }
+
+    #[test]
+    fn each_setting_is_its_own() {
+        type Setting = (fn() -> bool, fn(bool));
+        let settings: [Setting; 3] = [
+            (gemm_reduced_precision_f16, set_gemm_reduced_precision_f16),
+            (gemm_reduced_precision_bf16, set_gemm_reduced_precision_bf16),
+            (gemm_reduced_precision_f32, set_gemm_reduced_precision_f32),
+        ];
+        // They are the whole program's.
+        if !is_alone(module_path!(), "each_setting_is_its_own", &[]) {
+            return;
+        }
+        let all = || settings.map(|(get, _)| get());
+        assert_eq!(all(), [false; 3]);
+        for (number, (_, set)) in settings.iter().enumerate() {
+            set(true);
+            assert_eq!(all(), [0, 1, 2].map(|other| other == number));
+            set(false);
+            assert_eq!(all(), [false; 3]);
+        }
+    }
+
+    /// Of f64, f32, bf16 and f16: the type of the sums, and the numbers one and zero in it.
+    fn sums() -> [(api::rocblas_datatype, f64, f64); 4] {
+        [Element::F64, Element::F32, Element::BF16, Element::F16].map(|element| {
+            let (sums, one, zero) = Types::of(element).expect("it is multiplied").sums();
+            let read = |number: *const c_void| match sums {
+                // SAFETY: the numbers are of the type of the sums.
+                api::rocblas_datatype_f64_r => unsafe { *number.cast::<f64>() },
+                // SAFETY: as above.
+                api::rocblas_datatype_f32_r => f64::from(unsafe { *number.cast::<f32>() }),
+                // SAFETY: as above.
+                _ => unsafe { *number.cast::<half::f16>() }.to_f64(),
+            };
+            (sums, read(one), read(zero))
+        })
+    }
+
+    #[test]
+    fn only_f16_is_summed_in_f16_and_only_where_it_may_be() {
+        let test = "only_f16_is_summed_in_f16_and_only_where_it_may_be";
+        if !is_alone(module_path!(), test, &[]) {
+            return;
+        }
+        let (f64_sums, f32_sums) = (
+            (api::rocblas_datatype_f64_r, 1., 0.),
+            (api::rocblas_datatype_f32_r, 1., 0.),
+        );
+        let wide = [f64_sums, f32_sums, f32_sums, f32_sums];
+        assert_eq!(sums(), wide);
+        set_gemm_reduced_precision_bf16(true);
+        set_gemm_reduced_precision_f32(true);
+        assert_eq!(sums(), wide);
+        set_gemm_reduced_precision_f16(true);
+        let f16_sums = (api::rocblas_datatype_f16_r, 1., 0.);
+        assert_eq!(sums(), [f64_sums, f32_sums, f32_sums, f16_sums]);
+        set_gemm_reduced_precision_f16(false);
+        assert_eq!(sums(), wide);
+    }
+
+    /// The sum of some terms: the product of a row and a column of ones.
+    fn product(terms: &[f64], dtype: DType, device: &RocmDevice) -> crate::Result<f64> {
+        let gpu = Device::Rocm(device.clone());
+        let row = Tensor::from_slice(terms, (1, terms.len()), &Device::Cpu)?;
+        let ones = Tensor::ones((terms.len(), 1), dtype, &Device::Cpu)?;
+        let row = row.to_dtype(dtype)?.to_device(&gpu)?;
+        let sum = row.matmul(&ones.to_device(&gpu)?)?;
+        sum.to_device(&Device::Cpu)?
+            .to_dtype(DType::F64)?
+            .get(0)?
+            .get(0)?
+            .to_scalar()
+    }
+
+    #[test]
+    fn sums_overflow_only_where_they_may_be_of_f16() -> crate::Result<()> {
+        let test = "sums_overflow_only_where_they_may_be_of_f16";
+        let Some(device) = gpu(test) else {
+            return Ok(());
+        };
+        if !is_alone(module_path!(), test, &[]) {
+            return Ok(());
+        }
+        // 120000 in between is too much for f16.
+        let sum = |dtype| product(&[60000., 60000., -60000.], dtype, &device);
+        assert_eq!((sum(DType::F16)?, sum(DType::F32)?), (60000., 60000.));
+        set_gemm_reduced_precision_f16(true);
+        assert_eq!((sum(DType::F32)?, sum(DType::F64)?), (60000., 60000.));
+        let found = sum(DType::F16)?;
+        // Matrix cores sum in f32 all the same.
+        assert!(
+            found == f64::INFINITY || found == 60000. && !is_emulated(),
+            "{found}"
+        );
+        set_gemm_reduced_precision_f16(false);
+        assert_eq!(sum(DType::F16)?, 60000.);
+        Ok(())
+    }
+
+    #[test]
+    fn f32_is_rounded_only_where_it_may_be() -> crate::Result<()> {
+        let test = "f32_is_rounded_only_where_it_may_be";
+        let Some(device) = gpu(test) else {
+            return Ok(());
+        };
+        // The emulated device can be one that rounds.
+        let rounds = [("CANDLE_ROCM_EMULATOR_DEVICES", "gfx942")];
+        if !is_alone(module_path!(), test, &rounds) {
+            return Ok(());
+        }
+        // With 10 bits after the point, the factor is 1.
+        let exact = 1. + f64::from(2f32.powi(-12));
+        let product = |dtype| product(&[exact], dtype, &device);
+        // How often rocBLAS was told, and what it was told last.
+        let told = |dtype, times| -> crate::Result<(f64, bool)> {
+            let found = with_calls(&[("rocblas_set_math_mode", times)], || product(dtype))?;
+            let rounds = device.queue().with_blas(|blas| Ok(blas.xf32))?;
+            Ok((found, rounds))
+        };
+        assert_eq!(told(DType::F32, 0)?, (exact, false));
+        set_gemm_reduced_precision_f32(true);
+        assert_eq!(told(DType::F64, 0)?, (exact, false));
+        for times in [1, 0] {
+            let (found, rounds) = told(DType::F32, times)?;
+            assert!(rounds);
+            let architecture = device.gcn_arch_name()?;
+            match architecture.starts_with("gfx942") {
+                true => assert_eq!(found, 1.),
+                false if architecture.starts_with("gfx") => assert_eq!(found, exact),
+                // NVIDIA's GPUs have such a type from some generation on.
+                false => assert!(found == 1. || found == exact, "{found}"),
+            }
+        }
+        set_gemm_reduced_precision_f32(false);
+        for times in [1, 0] {
+            assert_eq!(told(DType::F32, times)?, (exact, false));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rocblas_multiplies_four_types() {
+        let sizes = [Element::F16, Element::BF16, Element::F32, Element::F64]
+            .map(|element| Types::of(element).expect("it is multiplied").size());
+        assert_eq!(sizes, [2, 2, 4, 8]);
+        for element in [Element::U8, Element::I64, Element::F8E4M3, Element::B32] {
+            assert!(Types::of(element).is_none(), "{element:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_below_two_to_the_31st() -> HipResult<()> {
+        let largest = (1 << 31) - 1;
+        assert_eq!(int(0)?, 0);
+        assert_eq!(int(largest)?, i32::MAX);
+        for size in [largest + 1, usize::MAX] {
+            let error = int(size).expect_err("it is too large");
+            assert!(error.to_string().ends_with(&format!(" {size}")), "{error}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_status_that_is_no_success_is_an_error() {
+        assert!(check("rocblas_set_stream", api::rocblas_status_success).is_ok());
+        match check("rocblas_set_stream", api::rocblas_status_internal_error) {
+            Err(RocmError::Blas { call, status, name }) => {
+                assert_eq!((call, status), ("rocblas_set_stream", 6));
+                assert!(!name.is_empty());
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -218,7 +218,10 @@ impl RocmDevice {
         let gpu = self.gpu();
         gpu.make_current()?;
         let function = gpu.kernels().function(kernel)?;
-        Ok(Launch::new(function, self.stream().handle()))
+        let launch = Launch::new(function, self.stream().handle());
+        #[cfg(test)]
+        let launch = launch.named(kernel.symbol());
+        Ok(launch)
     }
 
     /// Whose numbers the kernel table has for this device.
@@ -253,13 +256,120 @@ impl std::hash::Hash for RocmDevice {
 
 /// How many GPUs the runtime can see; 0 is no error.
 pub fn device_count() -> Result<usize> {
-    match hip::device_count() {
+    Ok(none_is_no_error(hip::device_count())?)
+}
+
+fn none_is_no_error(count: hip::HipResult<usize>) -> hip::HipResult<usize> {
+    match count {
         Err(RocmError::Hip { code, .. }) if code == api::hipErrorNoDevice => Ok(0),
-        count => Ok(count?),
+        count => count,
     }
 }
 
 /// Whether the runtime can see a GPU.
 pub fn is_available() -> bool {
     matches!(device_count(), Ok(count) if count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{gpu, gpu_of, is_alone};
+    use super::*;
+    use std::collections::hash_map::DefaultHasher;
+    use std::collections::HashSet;
+    use std::hash::{Hash, Hasher};
+
+    fn hash(device: &RocmDevice) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        device.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    #[test]
+    fn equal_devices_have_equal_hashes_and_others_do_not() -> Result<()> {
+        let Some(own) = gpu_of("equal_devices_have_equal_hashes_and_others_do_not", 0) else {
+            return Ok(());
+        };
+        let others = [
+            RocmDevice::new(0)?,
+            RocmDevice::new_with_stream(0)?,
+            RocmDevice::new_with_stream(0)?,
+        ];
+        assert_eq!(hash(&own), hash(&own.clone()));
+        assert_eq!(hash(&others[0]), hash(&RocmDevice::new(0)?));
+        let hashes: HashSet<u64> = others.iter().chain([&own]).map(hash).collect();
+        assert_eq!(hashes.len(), 4);
+        Ok(())
+    }
+
+    #[test]
+    fn the_last_gpu_has_its_own_number() -> Result<()> {
+        if gpu("the_last_gpu_has_its_own_number").is_none() {
+            return Ok(());
+        }
+        let last = device_count()? - 1;
+        let device = RocmDevice::new(last)?;
+        assert_eq!((device.ordinal(), device.id()), (last, last));
+        assert_eq!(format!("{device:?}"), format!("RocmDevice({last})"));
+        Ok(())
+    }
+
+    #[test]
+    fn a_second_gpu_is_number_1() -> Result<()> {
+        if let Some(device) = gpu_of("a_second_gpu_is_number_1", 1) {
+            assert_eq!((device.ordinal(), device.id()), (1, 1));
+            assert_eq!(format!("{device:?}"), "RocmDevice(1)");
+            assert_ne!(device, RocmDevice::new(0)?);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_gpu_has_memory_to_give() -> Result<()> {
+        let Some(device) = gpu("a_gpu_has_memory_to_give") else {
+            return Ok(());
+        };
+        let (free, total) = (device.free_memory()?, device.total_memory()?);
+        assert!(free > 1 << 20, "{free} of {total}");
+        assert!(total > 1 << 20 && free <= total, "{free} of {total}");
+        Ok(())
+    }
+
+    #[test]
+    fn only_the_lack_of_gpus_counts_as_none() {
+        let error = |code| RocmError::Hip {
+            call: "hipGetDeviceCount",
+            code,
+            name: "name".to_string(),
+            message: "message".to_string(),
+        };
+        assert!(matches!(none_is_no_error(Ok(0)), Ok(0)));
+        assert!(matches!(none_is_no_error(Ok(3)), Ok(3)));
+        assert!(matches!(
+            none_is_no_error(Err(error(api::hipErrorNoDevice))),
+            Ok(0)
+        ));
+        for code in [1, 3, 999] {
+            let count = none_is_no_error(Err(error(code)));
+            assert!(matches!(count, Err(RocmError::Hip { code: found, .. }) if found == code));
+        }
+        assert!(none_is_no_error(Err(RocmError::from("other"))).is_err());
+    }
+
+    #[test]
+    fn a_program_may_see_no_gpu() -> Result<()> {
+        let test = "a_program_may_see_no_gpu";
+        let none = [
+            ("HIP_VISIBLE_DEVICES", "-1"),
+            ("CUDA_VISIBLE_DEVICES", "-1"),
+        ];
+        if device_count()? > 0 && !is_alone(module_path!(), test, &none) {
+            return Ok(());
+        }
+        assert_eq!(device_count()?, 0);
+        assert!(!is_available());
+        let error = RocmDevice::new(0).expect_err("no GPU is visible");
+        assert!(error.to_string().contains("hipErrorNoDevice"), "{error}");
+        Ok(())
+    }
 }

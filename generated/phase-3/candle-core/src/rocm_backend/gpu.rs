@@ -168,3 +168,80 @@ fn fixed_text(text: &[c_char]) -> String {
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::gpu;
+    use crate::rocm_backend::RocmDevice;
+    use crate::Result;
+
+    #[test]
+    fn texts_end_with_a_nul_or_the_array() {
+        let text = |bytes: &[u8]| {
+            let chars: Vec<c_char> = bytes.iter().map(|&byte| byte as c_char).collect();
+            fixed_text(&chars)
+        };
+        assert_eq!(text(b"gfx90a\0\0"), "gfx90a");
+        assert_eq!(text(b"gfx90a\0rest\0"), "gfx90a");
+        assert_eq!(text(b"gfx1100"), "gfx1100");
+        assert_eq!(text("é\0".as_bytes()), "é");
+        assert_eq!(text(b"\0a"), "");
+        assert_eq!(text(b""), "");
+    }
+
+    #[test]
+    fn devices_have_the_properties_that_hip_names() -> Result<()> {
+        if gpu("devices_have_the_properties_that_hip_names").is_none() {
+            return Ok(());
+        }
+        for ordinal in 0..device_count()? {
+            let device = RocmDevice::new(ordinal)?;
+            let mut all = MaybeUninit::<api::hipDeviceProp_tR0600>::zeroed();
+            // SAFETY: `all` lives through the call, and zeros are valid.
+            let properties = unsafe {
+                let status = api::hipGetDevicePropertiesR0600(all.as_mut_ptr(), ordinal as c_int);
+                assert_eq!(status, api::hipSuccess);
+                all.assume_init()
+            };
+            // The first bytes of either array are the whole text, and a NUL.
+            let starts = |array: &[c_char], text: &str| {
+                let bytes = text.bytes().chain([0]);
+                !text.is_empty() && array.iter().zip(bytes).all(|(&c, byte)| c as u8 == byte)
+            };
+            assert!(starts(&properties.name, &device.name()?));
+            assert!(starts(&properties.gcnArchName, &device.gcn_arch_name()?));
+            let version = (properties.major, properties.minor);
+            assert_eq!(device.compute_capability()?, version);
+            assert_eq!(device.wave_size(), properties.warpSize as usize);
+            let count = properties.multiProcessorCount as usize;
+            assert_eq!(device.multiprocessors(), count);
+            assert_eq!(device.lds_per_block(), properties.sharedMemPerBlock);
+            assert_eq!(device.total_memory()?, properties.totalGlobalMem);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_named() {
+        if gpu("a_gpu_that_is_not_there_is_named").is_none() {
+            return;
+        }
+        let there = device_count().expect("there are some");
+        for missing in [there, there + 1] {
+            match Gpu::get(missing) {
+                Err(RocmError::DeviceNotFound { ordinal, count }) => {
+                    assert_eq!((ordinal, count), (missing, there));
+                }
+                Err(error) => panic!("{error}"),
+                Ok(gpu) => panic!("there is a GPU {}", gpu.ordinal()),
+            }
+        }
+        for ordinal in 0..there {
+            let gpu = Gpu::get(ordinal).expect("it was counted");
+            assert_eq!(gpu.ordinal(), ordinal);
+            let again = Gpu::get(ordinal).expect("it was counted");
+            assert!(std::ptr::eq(gpu, again), "one for each number");
+        }
+    }
+}

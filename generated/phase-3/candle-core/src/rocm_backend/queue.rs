@@ -143,3 +143,35 @@ fn with<L, T>(
     };
     run(loaded.insert(library))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::gpu;
+
+    #[test]
+    fn queues_that_have_ended_leave_the_list() -> HipResult<()> {
+        if gpu("queues_that_have_ended_leave_the_list").is_none() {
+            return Ok(());
+        }
+        let gpu = Gpu::get(0)?;
+        let mut queues = vec![Weak::new()];
+        let first = register(&mut queues, Stream::new(gpu)?)?;
+        assert_eq!(queues.len(), 1);
+        let second = register(&mut queues, Stream::new(gpu)?)?;
+        let both = [&first, &second];
+        assert_eq!(queues.len(), 2);
+        for (listed, queue) in queues.iter().zip(both) {
+            let listed = listed.upgrade().expect("somebody has it");
+            assert!(Arc::ptr_eq(&listed, queue));
+        }
+        drop(first);
+        let third = register(&mut queues, Stream::new(gpu)?)?;
+        assert_eq!(queues.len(), 2);
+        for (listed, queue) in queues.iter().zip([&second, &third]) {
+            let listed = listed.upgrade().expect("somebody has it");
+            assert!(Arc::ptr_eq(&listed, queue));
+        }
+        Ok(())
+    }
+}

@@ -30,3 +30,26 @@ impl RocmStorage {
         Ok(from_storage(view, layout.shape(), op, false))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::gpu;
+    use crate::rocm_backend::RocmStorage;
+    use crate::{DType, Layout, Result};
+
+    #[test]
+    fn a_view_of_less_than_the_memory_is_exceeded() -> Result<()> {
+        let Some(device) = gpu("a_view_of_less_than_the_memory_is_exceeded") else {
+            return Ok(());
+        };
+        let storage = RocmStorage::new(40, DType::F32, &device)?;
+        for (elements, expected) in [(0usize, false), (1, true), (9, true), (10, false)] {
+            let found = storage.exceeds(&Layout::contiguous(elements));
+            assert_eq!(found, expected, "{elements} of ten elements");
+        }
+        // A view that repeats elements may have more than the memory.
+        let repeated = Layout::contiguous((10, 1)).broadcast_as((10, 3))?;
+        assert!(!storage.exceeds(&repeated));
+        Ok(())
+    }
+}

@@ -8,8 +8,9 @@ use super::kernels::table::MAX_RANK;
 use super::kernels::Argument;
 use crate::Layout;
 
-/// Elements of one launch where the host cuts: a power of two, so that what follows a cut is aligned as before it.
-pub(super) const MAX_LAUNCH: usize = 1 << 30;
+/// Elements of one launch where the host cuts: a power of two, so that what follows a cut is aligned as before it. The
+/// crate's own tests cut early, so that small tensors take many launches.
+pub(super) const MAX_LAUNCH: usize = if cfg!(test) { 1 << 12 } else { 1 << 30 };
 
 /// Where a tensor's elements lie, in elements from the start of its memory; outermost dimension first.
 #[derive(Clone, Copy, Debug)]
@@ -209,10 +210,10 @@ impl Divisor {
     pub(super) fn of(size: usize) -> Self {
         debug_assert!(0 < size && size < 1 << 31);
         let shift = usize::BITS - (size - 1).leading_zeros();
-        let magic = (((1u64 << shift) - size as u64) << 32) / size as u64 + 1;
+        let magic = (1u64 << (32 + shift)) / size as u64 + 1;
         Self {
             size: size as u32,
-            magic: magic as u32,
+            magic: magic as u32, // less 2^32
             shift,
         }
     }
@@ -312,5 +313,159 @@ mod tests {
         assert!(firsts.len() > 1);
         assert!(seen.iter().all(|&times| times == 1));
         Ok(())
+    }
+    #[test]
+    fn contiguous_views_have_no_gaps() {
+        for (shape, strides, contiguous) in [
+            (&[2, 3, 4][..], &[12, 4, 1][..], true),
+            (&[2, 3, 4], &[12, 4, 2], false),
+            (&[2, 3, 4], &[12, 5, 1], false),
+            (&[2, 3, 4], &[7, 4, 1], false),
+            (&[2, 1, 4], &[4, 99, 1], true),
+            (&[2, 1, 4], &[5, 4, 1], false),
+            (&[1], &[7], true),
+            (&[3], &[2], false),
+            (&[], &[], true),
+        ] {
+            let view = View {
+                shape,
+                strides,
+                offset: 5,
+            };
+            assert_eq!(view.is_contiguous(), contiguous, "{view:?}");
+        }
+    }
+
+    /// These dimensions, innermost first, of which none is merged; sizes may be 1, as behind a cut.
+    fn unmerged<const N: usize>(sizes: &[usize], strides: [&[usize]; N]) -> Merged<N> {
+        let mut layout = Merged::starting_at([0; N]);
+        layout.rank = sizes.len();
+        layout.sizes[..sizes.len()].copy_from_slice(sizes);
+        for (own, strides) in layout.strides.iter_mut().zip(strides) {
+            own[..sizes.len()].copy_from_slice(strides);
+        }
+        layout
+    }
+
+    #[test]
+    fn each_contiguous_view_has_a_bit() {
+        let layout = unmerged(&[4, 3, 2], [&[1, 4, 12], &[1, 4, 13], &[1, 4, 12], &[0; 3]]);
+        assert_eq!((layout.flat(), layout.all_flat()), (0b0101, false));
+        let layout = unmerged(&[4, 3], [&[1, 5], &[1, 4]]);
+        assert_eq!((layout.flat(), layout.all_flat()), (0b10, false));
+        let layout = unmerged(&[4, 1, 3], [&[1, 99, 4], &[1, 0, 4]]);
+        assert_eq!((layout.flat(), layout.all_flat()), (0b11, true));
+        let layout = unmerged(&[1, 3], [&[7, 1]]);
+        assert_eq!((layout.flat(), layout.all_flat()), (1, true));
+        let layout = unmerged(&[1, 3], [&[1, 2]]);
+        assert_eq!((layout.flat(), layout.all_flat()), (0, false));
+        assert!(unmerged(&[], [&[]; 3]).all_flat());
+    }
+
+    #[test]
+    fn rows_are_in_packs_where_each_begins_with_one() {
+        let layout = unmerged(&[16, 5, 2], [&[1, 24, 120], &[1, 24, 122], &[2, 24, 120]]);
+        for (view, pack, expected) in [
+            (0, 1, true),
+            (0, 4, true),
+            (0, 8, true),
+            (0, 16, false),
+            (1, 2, true),
+            (1, 4, false),
+            (2, 1, false),
+        ] {
+            let found = layout.in_packs(view, pack);
+            assert_eq!(found, expected, "view {view}, packs of {pack}");
+        }
+        assert!(unmerged(&[16], [&[1]]).in_packs(0, 4));
+        assert!(!unmerged(&[], [&[]]).in_packs(0, 1));
+    }
+
+    #[test]
+    fn more_dimensions_than_kernels_take_are_an_error() -> HipResult<()> {
+        let shape = [2; MAX_RANK + 1];
+        // No step is as long as all steps of the next dimension.
+        let mut strides: [usize; MAX_RANK + 1] =
+            std::array::from_fn(|d| 3usize.pow((MAX_RANK - d) as u32));
+        let merged = |shape: &[usize], strides: &[usize]| {
+            Merged::of([View {
+                shape,
+                strides,
+                offset: 0,
+            }])
+        };
+        assert_eq!(merged(&shape[1..], &strides[1..])?.rank, MAX_RANK);
+        assert!(merged(&shape, &strides).is_err());
+        strides[0] = 2 * strides[1];
+        let merged = merged(&shape, &strides)?;
+        assert_eq!((merged.rank, merged.sizes[MAX_RANK - 1]), (MAX_RANK, 4));
+        Ok(())
+    }
+
+    /// Where the elements of a layout's views are, in row-major order.
+    fn places<const N: usize>(layout: &Merged<N>) -> Vec<[usize; N]> {
+        let mut places = vec![layout.offsets];
+        for d in (0..layout.rank).rev() {
+            let steps = |&place: &[usize; N]| {
+                (0..layout.sizes[d]).map(move |i| {
+                    let mut next = place;
+                    for (k, place) in next.iter_mut().enumerate() {
+                        *place += i * layout.strides[k][d];
+                    }
+                    next
+                })
+            };
+            places = places.iter().flat_map(steps).collect();
+        }
+        places
+    }
+
+    #[test]
+    fn pieces_are_the_parts_of_the_whole_in_order() -> HipResult<()> {
+        let layout = Merged {
+            offsets: [3, 100],
+            ..unmerged(&[16, 7, 5], [&[5, 81, 1000], &[0, 1, 7]])
+        };
+        let whole = places(&layout);
+        assert_eq!(whole.len(), 560);
+        // The most elements of a piece, and how many pieces that takes.
+        for (limit, pieces) in [
+            (1, 560),
+            (4, 35 * 4),
+            (5, 35 * 4),
+            (15, 35 * 2),
+            (16, 35),
+            (31, 35),
+            (32, 5 * 4),
+            (111, 5 * 2),
+            (112, 5),
+            (223, 5),
+            (224, 3),
+            (448, 2),
+            (559, 2),
+            (560, 1),
+        ] {
+            let (mut seen, mut launches) = (vec![], 0);
+            layout.launches(limit, &mut |first, piece| {
+                assert_eq!(first, seen.len(), "at most {limit}");
+                assert!((1..=limit).contains(&piece.count()), "at most {limit}");
+                seen.extend(places(piece));
+                launches += 1;
+                Ok(())
+            })?;
+            assert_eq!(launches, pieces, "at most {limit}");
+            assert_eq!(seen, whole, "at most {limit}");
+        }
+        unmerged(&[4, 0], [&[1, 4]]).launches(8, &mut |_, _| panic!("nothing is launched"))
+    }
+
+    #[test]
+    fn kernels_get_what_a_layout_is() {
+        let packed = unmerged(&[6, 5, 7], [&[1, 6, 30], &[0, 1, 5]]).pack();
+        assert_eq!((packed.rank, packed.count, packed.flat), (3, 210, 0b01));
+        let sizes: Vec<u32> = packed.dims[..3].iter().map(|dim| dim.size).collect();
+        assert_eq!(sizes, [6, 5, 7]);
+        assert_eq!(packed.strides[0][..3], [1, 6, 30]);
+        assert_eq!(packed.strides[1][..3], [0, 1, 5]);
     }
 }

@@ -161,3 +161,164 @@ impl<'a> KernelArg<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::{gpu, is_alone, with_calls};
+
+    const SOURCE: &str = r#"
+#if !defined(__HIPCC_RTC__)
+#include <hip/hip_runtime.h>
+#endif
+
+// y[i] = x[i] + term, and each block's number of threads in all, in the block's place of counts.
+extern "C" __global__ void add(const float *x, float *y, int *counts, float term, unsigned count) {
+    unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+    unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    unsigned i = block * threads + thread;
+    if (i < count) {
+        y[i] = x[i] + term;
+    }
+    if (thread == 0) {
+        counts[block] = threads;
+    }
+}
+"#;
+
+    fn floats(values: &[f32], device: &RocmDevice) -> Result<DeviceMemory> {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        let mut memory = DeviceMemory::alloc(bytes.len(), device)?;
+        memory.copy_from_host(&bytes)?;
+        Ok(memory)
+    }
+
+    fn words(memory: &DeviceMemory) -> Result<Vec<[u8; 4]>> {
+        let mut bytes = vec![0; memory.size()];
+        memory.copy_to_host(&mut bytes)?;
+        let words = bytes.chunks_exact(4);
+        Ok(words.map(|w| [w[0], w[1], w[2], w[3]]).collect())
+    }
+
+    #[test]
+    fn a_kernel_gets_its_arguments_and_its_grid() -> Result<()> {
+        let Some(device) = gpu("a_kernel_gets_its_arguments_and_its_grid") else {
+            return Ok(());
+        };
+        let module = device.compile("add.hip", SOURCE)?;
+        assert_eq!(module.device(), &device);
+        let add = module.function("add")?;
+        assert!(module.function("subtract").is_err());
+        let x: Vec<f32> = (0..300).map(|i| i as f32).collect();
+        let x = floats(&x, &device)?;
+        let mut y = floats(&[-1.; 300], &device)?;
+        let configs = [
+            LaunchConfig::for_elements(290)?,
+            LaunchConfig {
+                grid: [2, 3, 2],
+                block: [5, 3, 2],
+                shared: 0,
+            },
+        ];
+        let (term, count) = (0.5f32, 290u32);
+        for config in configs {
+            y.copy_from(0, &floats(&[-1.; 300], &device)?, 0, 1200)?;
+            let blocks: u32 = config.grid.iter().product();
+            let threads: u32 = config.block.iter().product();
+            let mut counts = DeviceMemory::alloc(4 * blocks as usize, &device)?;
+            let arguments = [
+                // From the fourth number on, and to the third place on.
+                KernelArg::read(&x, 12),
+                KernelArg::write(&mut y, 8),
+                KernelArg::write(&mut counts, 0),
+                KernelArg::value(&term),
+                KernelArg::value(&count),
+            ];
+            // SAFETY: the kernel's parameters, with 290 floats from there on, and a place for each block.
+            unsafe { add.launch(config, &arguments) }?;
+            assert_eq!(
+                words(&counts)?,
+                vec![threads.to_ne_bytes(); blocks as usize]
+            );
+            let expected = (0..300).map(|i| match i {
+                2..292 => (i - 2 + 3) as f32 + 0.5,
+                _ => -1.,
+            });
+            let expected: Vec<_> = expected.map(f32::to_ne_bytes).collect();
+            assert_eq!(words(&y)?, expected);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_launch_without_threads_is_refused() -> Result<()> {
+        let Some(device) = gpu("a_launch_without_threads_is_refused") else {
+            return Ok(());
+        };
+        let add = device.compile("add.hip", SOURCE)?.function("add")?;
+        for (grid, block) in [([1, 0, 1], [1; 3]), ([1; 3], [1, 1, 0])] {
+            let config = LaunchConfig {
+                grid,
+                block,
+                shared: 0,
+            };
+            // SAFETY: nothing is launched.
+            let error = unsafe { add.launch(config, &[]) }.expect_err("no thread");
+            assert!(error.to_string().contains("at least one thread"), "{error}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn elements_fill_whole_blocks() -> Result<()> {
+        let cases = [(0, 0), (1, 1), (256, 1), (257, 2), (512, 2), (513, 3)];
+        for (count, blocks) in cases {
+            let config = LaunchConfig::for_elements(count)?;
+            let expected = LaunchConfig {
+                grid: [blocks, 1, 1],
+                block: [256, 1, 1],
+                shared: 0,
+            };
+            assert_eq!(config, expected, "{count}");
+        }
+        let most = u32::MAX as usize * 256;
+        assert_eq!(LaunchConfig::for_elements(most)?.grid[0], u32::MAX);
+        assert!(LaunchConfig::for_elements(most + 1).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_module_is_unloaded_with_its_last_function() -> Result<()> {
+        let test = "a_module_is_unloaded_with_its_last_function";
+        let Some(device) = gpu(test) else {
+            return Ok(());
+        };
+        if !is_alone(module_path!(), test, &[]) {
+            return Ok(());
+        }
+        let module = device.compile("add.hip", SOURCE)?;
+        let add = module.function("add")?;
+        with_calls(&[("hipModuleUnload", 0)], || drop(module));
+        with_calls(&[("hipModuleUnload", 1)], || drop(add));
+        Ok(())
+    }
+
+    #[test]
+    fn a_source_with_a_mistake_is_quoted() -> Result<()> {
+        let test = "a_source_with_a_mistake_is_quoted";
+        let Some(device) = gpu(test) else {
+            return Ok(());
+        };
+        if !is_alone(module_path!(), test, &[]) {
+            return Ok(());
+        }
+        let source = SOURCE.replace("x[i] + term", "x[i] + nobody_declared_this");
+        let programs = [("hiprtcCreateProgram", 1), ("hiprtcDestroyProgram", 1)];
+        let result = with_calls(&programs, || device.compile("mistake.hip", &source));
+        let text = result.err().expect("a name is missing").to_string();
+        assert!(text.contains("mistake.hip does not compile for "), "{text}");
+        assert!(text.contains("nobody_declared_this"), "{text}");
+        Ok(())
+    }
+}

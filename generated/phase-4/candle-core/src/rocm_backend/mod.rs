@@ -29,6 +29,10 @@ mod rocrand;
 mod staging;
 pub mod storage;
 mod stream;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod views;
 
 pub use allocator::MemoryStats;

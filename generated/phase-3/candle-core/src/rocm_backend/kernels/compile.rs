@@ -7,7 +7,7 @@ use super::module::Module;
 use crate::rocm_backend::hip::{self, HipResult};
 use crate::rocm_backend::{api, RocmError};
 use std::env;
-use std::ffi::{c_char, c_int, CStr, CString};
+use std::ffi::{c_char, c_int, CStr, CString, OsStr};
 
 /// 0 forbids to compile: kernels must have been built ahead of time.
 const COMPILE_VARIABLE: &str = "CANDLE_ROCM_COMPILE";
@@ -43,7 +43,7 @@ pub(super) struct Compiler {
 impl Compiler {
     /// The compiler, or why there is none.
     pub(super) fn find() -> HipResult<Self> {
-        if env::var_os(COMPILE_VARIABLE).is_some_and(|value| value == "0") {
+        if is_forbidden(env::var_os(COMPILE_VARIABLE).as_deref()) {
             return Err(format!("{COMPILE_VARIABLE}=0 forbids to compile").into());
         }
         let (mut major, mut minor, mut runtime) = (0, 0, 0);
@@ -81,6 +81,10 @@ impl Compiler {
         let with_option = |key: Hash128, option: String| key.field(&option);
         options(unit).into_iter().fold(key, with_option)
     }
+}
+
+fn is_forbidden(value: Option<&OsStr>) -> bool {
+    value.is_some_and(|value| value == "0")
 }
 
 fn options(unit: &Unit<'_>) -> [String; 3] {
@@ -199,4 +203,22 @@ fn check(call: &'static str, status: api::hiprtcResult) -> HipResult<()> {
         code: status,
         message: message.to_string_lossy().into_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_0_forbids_to_compile() {
+        for (value, forbids) in [
+            (None, false),
+            (Some(""), false),
+            (Some("0"), true),
+            (Some("1"), false),
+            (Some("00"), false),
+        ] {
+            assert_eq!(is_forbidden(value.map(OsStr::new)), forbids, "{value:?}");
+        }
+    }
 }

@@ -57,4 +57,23 @@ mod tests {
             Hash128::EMPTY.field("a").field("bc")
         );
     }
+
+    #[test]
+    fn bytes_are_the_number_from_its_lowest_on() {
+        let bytes = [
+            0x64, 0x89, 0x4a, 0x4e, 0x70, 0x2b, 0x91, 0x78, 0xaf, 0x8c, 0x1a, 0x6f, 0x69, 0xcb,
+            0x28, 0xd2,
+        ];
+        assert_eq!(Hash128::of(b"a").to_bytes(), bytes);
+    }
+
+    #[test]
+    fn parts_follow_each_other() {
+        let whole = Hash128::of(b"candle");
+        assert_eq!(Hash128::of(b"can").then(b"dle"), whole);
+        assert_ne!(Hash128::of(b"dle").then(b"can"), whole);
+        // The length comes first, as 64 bits from the lowest on.
+        let field = Hash128::of(b"\x03\0\0\0\0\0\0\0can");
+        assert_eq!(Hash128::EMPTY.field("can"), field);
+    }
 }

@@ -7,8 +7,9 @@ use crate::rocm_backend::hip::HipResult;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-/// The most blocks of a launch whose kernel strides over the rest; HIP takes fewer than 2^32 threads in a dimension.
-pub(crate) const MAX_GRID: usize = 1 << 20;
+/// The most blocks of a launch whose kernel strides over the rest; HIP takes fewer than 2^32 threads in a dimension. In
+/// the crate's own tests they stride soon.
+pub(crate) const MAX_GRID: usize = if cfg!(test) { 1 << 5 } else { 1 << 20 };
 
 /// The most arguments that a kernel takes.
 const MAX_ARGUMENTS: usize = 20;
@@ -62,6 +63,9 @@ pub(crate) struct Launch<'a> {
     arguments: [*mut c_void; MAX_ARGUMENTS],
     count: usize,
     borrowed: PhantomData<&'a ()>,
+    /// What it is recorded as.
+    #[cfg(test)]
+    kernel: String,
 }
 
 impl<'a> Launch<'a> {
@@ -76,7 +80,15 @@ impl<'a> Launch<'a> {
             arguments: [std::ptr::null_mut(); MAX_ARGUMENTS],
             count: 0,
             borrowed: PhantomData,
+            #[cfg(test)]
+            kernel: String::new(),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn named(mut self, kernel: String) -> Self {
+        self.kernel = kernel;
+        self
     }
 
     /// So many blocks of so many threads.
@@ -128,6 +140,13 @@ impl<'a> Launch<'a> {
     /// The arguments are those that the kernel takes, and what they point to on the device is large enough and stays
     /// allocated until the stream has come so far.
     pub(crate) unsafe fn enqueue(mut self) -> HipResult<()> {
+        #[cfg(test)]
+        crate::rocm_backend::testing::record(crate::rocm_backend::testing::Launched {
+            kernel: std::mem::take(&mut self.kernel),
+            grid: self.grid,
+            block: self.block,
+            lds: self.lds,
+        });
         let arguments = &mut self.arguments[..self.count];
         let block = [self.block[0], self.block[1], 1];
         // SAFETY: the stream is the current device's; for the rest the caller answers.

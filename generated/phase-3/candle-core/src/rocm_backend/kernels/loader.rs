@@ -134,3 +134,50 @@ impl Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of an error with this code, where kernels are for gfx1100.
+    fn checked(gpu: &str, code: u32) -> RocmError {
+        let loader = Loader {
+            gpu: gpu.to_string(),
+            architecture: "gfx1100".to_string(),
+            ..Loader::new(gpu)
+        };
+        let error = RocmError::Hip {
+            call: "hipModuleLoadData",
+            code,
+            name: "name".to_string(),
+            message: "message".to_string(),
+        };
+        loader.checked(Err(error)).expect_err("it was an error")
+    }
+
+    #[test]
+    fn kernels_for_another_gpu_are_the_users_doing() {
+        match checked("gfx1101", api::hipErrorNoBinaryForGpu) {
+            RocmError::OtherArchitecture {
+                architecture,
+                gpu,
+                error,
+            } => {
+                assert_eq!((&architecture[..], &gpu[..]), ("gfx1100", "gfx1101"));
+                assert!(error.to_string().contains("hipModuleLoadData"));
+            }
+            other => panic!("{other}"),
+        }
+        for (gpu, code) in [
+            ("gfx1101", api::hipErrorNoDevice),
+            ("gfx1100", api::hipErrorNoBinaryForGpu),
+            ("gfx1100", api::hipErrorNoDevice),
+        ] {
+            let error = checked(gpu, code);
+            assert!(
+                matches!(error, RocmError::Hip { code: found, .. } if found == code),
+                "{error}"
+            );
+        }
+    }
+}

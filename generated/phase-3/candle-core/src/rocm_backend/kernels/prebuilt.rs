@@ -10,6 +10,7 @@ use super::table::ARCHITECTURES;
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::RocmError;
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,12 @@ pub(super) struct Prebuilt {
 impl Prebuilt {
     /// The folder that the user names, if any.
     pub(super) fn named() -> Option<Self> {
-        let folder = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty())?;
-        Some(Self {
-            folder: folder.into(),
-        })
+        Self::of(env::var_os(FOLDER_VARIABLE))
+    }
+
+    fn of(value: Option<OsString>) -> Option<Self> {
+        let folder = value.filter(|folder| !folder.is_empty())?.into();
+        Some(Self { folder })
     }
 
     /// The code object of a unit, or `None` if the folder has none for its architecture. An error if it was made of
@@ -161,6 +164,7 @@ fn read_if_there(path: &Path) -> HipResult<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::testing::is_alone;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A folder of its own with code objects of "k.hip"; removed at the end.
@@ -300,6 +304,33 @@ mod tests {
                 "no kernels of k.hip for {architecture}: no compiler, and {rest} hipRTC compile them"
             );
             assert_eq!(error, text);
+        }
+    }
+
+    #[test]
+    fn a_folder_is_named_by_what_is_not_empty() {
+        assert!(Prebuilt::of(None).is_none());
+        assert!(Prebuilt::of(Some("".into())).is_none());
+        let named = Prebuilt::of(Some("kernels".into())).expect("it has a name");
+        assert_eq!(named.folder, Path::new("kernels"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        let built = Built::with(&[]);
+        let path = built.0.place("gfx1100", "k.hip");
+        fs::create_dir_all(&path).unwrap();
+        let error = built.0.read(&unit("gfx1100")).expect_err("it is a folder");
+        let text = error.to_string();
+        assert!(text.starts_with(&path.display().to_string()), "{text}");
+    }
+
+    #[test]
+    fn the_environment_names_the_folder() {
+        let test = "the_environment_names_the_folder";
+        if is_alone(module_path!(), test, &[(FOLDER_VARIABLE, "kernels")]) {
+            let named = Prebuilt::named().expect("it is set");
+            assert_eq!(named.folder, Path::new("kernels"));
         }
     }
 }

@@ -125,7 +125,7 @@ impl Rows<'_> {
         let other_keys = uninit(other_keys, DType::U8, self.device)?;
         let after = |merged: usize| {
             let key = [&keys, &other_keys][merged % 2].pointer();
-            let place = [places, &other_places][(merges - merged) % 2].pointer();
+            let place = [places, &other_places][(merges + merged) % 2].pointer();
             (if merged < merges { key } else { Pointer::NULL }, place)
         };
         let (key, place) = after(0);
@@ -153,5 +153,128 @@ impl Rows<'_> {
         let lds = (TILE + TILE / 32) * (self.element.size().max(2) + 2);
         let launch = self.device.launch(kernel)?;
         Ok(launch.threads(blocks.min(MAX_GRID), table::BLOCK).lds(lds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::ops::zeros_impl;
+    use crate::rocm_backend::testing::{allocations_of, gpu, launches_of, Launched};
+
+    #[test]
+    fn elements_order_by_their_bits() {
+        let order = |element, ascending| {
+            let order = Order::of(element, ascending);
+            (order.numbers, order.descending, order.highest)
+        };
+        for element in [Element::I16, Element::I32, Element::I64] {
+            assert_eq!(order(element, true), (1, 0, 0), "{element:?}");
+        }
+        for element in [Element::U8, Element::U32] {
+            assert_eq!(order(element, false), (0, 1, 0), "{element:?}");
+        }
+        // The bits of infinity, or of the largest number where there is none: 448.
+        for (element, highest) in [
+            (Element::BF16, f32::INFINITY.to_bits() as u64 >> 16),
+            (Element::F16, half::f16::INFINITY.to_bits().into()),
+            (Element::F32, f32::INFINITY.to_bits().into()),
+            (Element::F64, f64::INFINITY.to_bits()),
+            (Element::F8E4M3, 0x7e),
+        ] {
+            assert_eq!(order(element, true), (2, 0, highest), "{element:?}");
+        }
+    }
+
+    /// What sorting `rows` rows launches.
+    fn sorted(
+        device: &RocmDevice,
+        dtype: DType,
+        rows: usize,
+        length: usize,
+    ) -> Result<Vec<Launched>> {
+        let shape = Shape::from((rows, length));
+        let x = zeros_impl(device, &shape, dtype)?;
+        let layout = Layout::contiguous(shape);
+        let (result, launches) = launches_of(|| argsort(&x, &layout, length, true));
+        result?;
+        Ok(launches)
+    }
+
+    #[test]
+    fn short_rows_share_a_tile() -> Result<()> {
+        let Some(device) = gpu("short_rows_share_a_tile") else {
+            return Ok(());
+        };
+        // A tile of 4096 pairs: a key, and a place of 2 bytes; after every 32 one is left out.
+        for (dtype, lds) in [
+            (DType::U8, 4224 * 4),
+            (DType::F16, 4224 * 4),
+            (DType::F32, 4224 * 6),
+            (DType::I64, 4224 * 10),
+        ] {
+            for (rows, length, blocks) in [
+                (512, 8, 1),
+                (513, 8, 2),
+                (512, 3, 1),
+                (513, 1, 2),
+                (256, 9, 1),
+                (257, 9, 2),
+                (3, 4096, 3),
+                (40, 4096, 32), // as many blocks as a launch has
+            ] {
+                let launches = sorted(&device, dtype, rows, length)?;
+                let [launch] = &launches[..] else {
+                    panic!("one launch: {launches:?}")
+                };
+                let found = (launch.grid, launch.block[0], launch.lds);
+                assert_eq!(found, ([blocks, 1, 1], 512, lds), "{rows} x {length}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn longer_rows_are_merged() -> Result<()> {
+        let Some(device) = gpu("longer_rows_are_merged") else {
+            return Ok(());
+        };
+        for (length, tiles, merges) in [(4097, 2, 1), (8192, 2, 1), (8193, 3, 2), (17_000, 5, 3)] {
+            let launches = sorted(&device, DType::F32, 2, length)?;
+            let names: Vec<_> = launches
+                .iter()
+                .map(|launch| launch.kernel.as_str())
+                .collect();
+            let mut expected = vec!["argsort_b32_tiles"];
+            expected.extend(vec!["argsort_b32_merge"; merges]);
+            assert_eq!(names, expected, "{length}");
+            assert!(launches
+                .iter()
+                .all(|launch| launch.grid == [2 * tiles, 1, 1]));
+            // Places twice and keys; keys twice where they are merged more than once.
+            let own = RocmDevice::new_with_stream(0)?;
+            let shape = Shape::from((2, length));
+            let x = zeros_impl(&own, &shape, DType::F32)?;
+            let layout = Layout::contiguous(shape);
+            let (result, blocks) = allocations_of(&own, || argsort(&x, &layout, length, true));
+            result?;
+            assert_eq!(blocks, if merges > 1 { 4 } else { 3 }, "{length}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rows_make_up_the_elements() -> Result<()> {
+        let Some(device) = gpu("rows_make_up_the_elements") else {
+            return Ok(());
+        };
+        let x = zeros_impl(&device, &Shape::from(12), DType::F32)?;
+        let by = |layout: &Layout, length| argsort(&x, layout, length, true).map(|_| ());
+        let all = Layout::contiguous(12);
+        by(&all, 4)?;
+        assert!(by(&all, 5).is_err());
+        assert!(by(&all, 0).is_err());
+        assert!(by(&Layout::contiguous((3, 4)).transpose(0, 1)?, 3).is_err());
+        by(&Layout::contiguous(0), 0)
     }
 }

@@ -340,3 +340,96 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
         _ => greatest_common_divisor(b, a % b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::{Device, Tensor};
+
+    #[test]
+    fn numbers_that_kernels_cannot_count_to_are_refused() -> Result<()> {
+        let Some(device) = gpu("numbers_that_kernels_cannot_count_to_are_refused") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let x = Tensor::new(&[[[3f32, 4.]]], &Device::Cpu)?.to_device(&device)?;
+        let w = Tensor::new(&[[[5f32]]], &Device::Cpu)?.to_device(&device)?;
+        let far = x.conv1d(&w, 0, 1, MAX_PLACE, 1)?;
+        assert_eq!(far.flatten_all()?.to_vec1::<f32>()?, [15., 20.]);
+        assert!(x.conv1d(&w, 0, 1, MAX_PLACE + 1, 1).is_err());
+        let first = x.conv1d(&w, 0, MAX_PLACE, 1, 1)?;
+        assert_eq!(first.flatten_all()?.to_vec1::<f32>()?, [15.]);
+        assert!(x.conv1d(&w, 0, MAX_PLACE + 1, 1, 1).is_err());
+        let many = MAX_PLACE + 1;
+        let (x, w) = (x.broadcast_as((1, many, 2))?, w.broadcast_as((1, many, 1))?);
+        let message = x.conv1d(&w, 0, 1, 1, 1).unwrap_err().to_string();
+        assert!(
+            message.contains("conv1d of [1, 2147483648, 1, 2]"),
+            "{message}"
+        );
+        assert!(message.contains("is too large"), "{message}");
+        Ok(())
+    }
+
+    #[test]
+    fn tiles_share_inputs_among_channels() -> Result<()> {
+        let Some(device) = gpu("tiles_share_inputs_among_channels") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let x = Tensor::zeros((3, 2, 9, 11), DType::F32, &device)?;
+        let most = table::TILE_CHANNELS * MAX_GRID_Y;
+        // 3 * 8 * 10 pixels: 2 tiles of 128, or 1 block of 256 threads.
+        for (channels, kernel, grid) in [
+            (4, "conv2d_f32", [1, 1, 1]),
+            (5, "conv2d_f32", [1, 2, 1]),
+            (15, "conv2d_f32", [1, 4, 1]),
+            (16, "conv2d_tiled_f32", [2, 1, 1]),
+            (65, "conv2d_tiled_f32", [2, 2, 1]),
+            (most, "conv2d_tiled_f32", [2, MAX_GRID_Y as u32, 1]),
+            (most + 1, "conv2d_f32", [1, MAX_GRID_Y as u32, 1]),
+        ] {
+            let w = Tensor::zeros((channels, 2, 2, 2), DType::F32, &device)?;
+            let (result, launches) = launches_of(|| x.conv2d(&w, 0, 1, 1, 1));
+            result?;
+            let found: Vec<_> = launches
+                .iter()
+                .map(|l| (l.kernel.as_str(), l.grid))
+                .collect();
+            assert_eq!(found, [(kernel, grid)], "{channels} channels");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn launches_have_whole_images() -> Result<()> {
+        let Some(device) = gpu("launches_have_whole_images") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let w = Tensor::zeros((1, 1, 2, 2), DType::F32, &device)?;
+        // Images of 1000 pixels, of which a launch takes 4 (MAX_LAUNCH is 4096); or larger ones, one by one.
+        for (batch, side, blocks) in [
+            (4, [20, 50], vec![16]),
+            (9, [20, 50], vec![16, 16, 4]),
+            (2, [64, 64], vec![16, 16]),
+            (2, [64, 65], vec![17, 17]),
+            (3, [64, 32], vec![16, 8]),
+        ] {
+            let x = Tensor::zeros((batch, 1, side[0] + 1, side[1] + 1), DType::F32, &device)?;
+            let (result, launches) = launches_of(|| x.conv2d(&w, 0, 1, 1, 1));
+            result?;
+            let found: Vec<_> = launches.iter().map(|launch| launch.grid[0]).collect();
+            assert_eq!(found, blocks, "{batch} images of {side:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn greatest_common_divisors() {
+        for (a, b, divisor) in [(4, 6, 2), (6, 4, 2), (5, 3, 1), (9, 3, 3), (1, 1, 1)] {
+            assert_eq!(greatest_common_divisor(a, b), divisor, "{a}, {b}");
+        }
+    }
+}

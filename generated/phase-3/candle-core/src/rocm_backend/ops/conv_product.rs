@@ -20,8 +20,8 @@ use crate::Result;
 /// compute no more than twice as fast, own kernels are never far behind.
 const UNFOLDED_FROM_CHANNELS: usize = 128;
 
-/// The most bytes that are unfolded at a time.
-const UNFOLDED_BYTES: usize = 256 << 20;
+/// The most bytes that are unfolded at a time; few in the crate's own tests.
+const UNFOLDED_BYTES: usize = if cfg!(test) { 16 << 10 } else { 256 << 20 };
 
 /// Input channels from which a transposed convolution in one dimension is a product first, whose rows are then added up.
 ///
@@ -245,5 +245,162 @@ impl Convolution<'_> {
         };
         let taken = folding.pixels.matrices().in_order() && folding.kernels.matrices().in_order();
         taken.then_some(folding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::{DType, Device, Result, Tensor};
+
+    /// What a convolution launches; a product is rocBLAS's.
+    fn launched(work: impl FnOnce() -> Result<Tensor>) -> Result<Vec<String>> {
+        let (result, launches) = launches_of(work);
+        result?;
+        Ok(launches.into_iter().map(|launch| launch.kernel).collect())
+    }
+
+    fn zeros(shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor> {
+        let zeros = Tensor::zeros(shape, dtype, &Device::Cpu)?;
+        zeros.to_device(device)
+    }
+
+    #[test]
+    fn convolutions_of_single_pixels_are_products() -> Result<()> {
+        let Some(device) = gpu("convolutions_of_single_pixels_are_products") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let x = zeros(&[2, 5, 6, 7], DType::F32, &device)?;
+        let kernels = |channels, size| zeros(&[channels, 5, size, size], DType::F32, &device);
+        let (own, tiled, product) = (["conv2d_f32"], ["conv2d_tiled_f32"], ["product"]);
+        for (channels, size, padding, stride, expected) in [
+            (16, 1, 0, 1, product),
+            (15, 1, 0, 1, own),
+            (16, 2, 0, 1, tiled),
+            (16, 1, 1, 1, tiled),
+            (16, 1, 0, 2, tiled),
+        ] {
+            let w = kernels(channels, size)?;
+            let found = launched(|| x.conv2d(&w, padding, stride, 1, 1))?;
+            assert_eq!(found, expected, "{channels}, {size}, {padding}, {stride}");
+        }
+        let w = kernels(16, 1)?;
+        let by = |x: &Tensor| launched(|| x.conv2d(&w, 0, 1, 1, 1));
+        assert_eq!(
+            by(&x.narrow(2, 1, 4)?)?,
+            product,
+            "rows that follow each other"
+        );
+        assert_eq!(by(&x.narrow(3, 1, 4)?)?, tiled, "rows with gaps");
+        assert_eq!(by(&x.narrow(3, 1, 1)?)?, tiled, "a column of rows");
+        let columns = x.transpose(2, 3)?.contiguous()?.transpose(2, 3)?;
+        assert_eq!(by(&columns.narrow(3, 1, 1)?)?, product, "a column");
+        assert_eq!(by(&x.narrow(3, 1, 4)?.narrow(2, 1, 1)?)?, product, "a row");
+        let every_other = zeros(&[2, 5, 6, 7, 2], DType::F32, &device)?;
+        let every_other = every_other.narrow(4, 0, 1)?.squeeze(4)?;
+        assert_eq!(by(&every_other)?, tiled, "pixels with gaps");
+        Ok(())
+    }
+
+    #[test]
+    fn many_channels_of_16_bits_are_unfolded() -> Result<()> {
+        let Some(device) = gpu("many_channels_of_16_bits_are_unfolded") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        for (dtype, name) in [
+            (DType::F16, "f16"),
+            (DType::BF16, "bf16"),
+            (DType::F32, "f32"),
+        ] {
+            for channels in [127, 128] {
+                let x = zeros(&[1, 3, 6, 7], dtype, &device)?;
+                let w = zeros(&[channels, 3, 3, 3], dtype, &device)?;
+                let found = launched(|| x.conv2d(&w, 1, 1, 1, 1))?;
+                let own = format!("conv2d_tiled_{name}");
+                let expected = match (channels, dtype) {
+                    (128, DType::F16 | DType::BF16) => vec!["im2col_b16", "product"],
+                    _ => vec![own.as_str()],
+                };
+                assert_eq!(found, expected, "{channels}");
+                let turned = zeros(&[channels, 3, 3, 3], dtype, &device)?.transpose(1, 2)?;
+                let found = launched(|| x.conv2d(&turned, 1, 1, 1, 1))?;
+                assert_eq!(found, [own.as_str()], "{channels}, kernels with gaps");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn as_many_images_are_unfolded_as_there_is_room_for() -> Result<()> {
+        let Some(device) = gpu("as_many_images_are_unfolded_as_there_is_room_for") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        // Each image takes 8 * 8 pixels of 2 * 3 * 3 elements of 2 bytes: 2304 of 16384 bytes, and 8 of the 32 blocks of
+        // a launch.
+        for (batch, rounds, unfoldings) in [(1, 1, 1), (7, 1, 2), (8, 2, 3), (14, 2, 4), (15, 3, 5)]
+        {
+            let pixels: Vec<f32> = (0..batch * 2 * 64).map(|i| (i * 7 % 5) as f32).collect();
+            let x = Tensor::from_vec(pixels, (batch, 2, 8, 8), &Device::Cpu)?;
+            let weights: Vec<f32> = (0..130 * 18).map(|i| (i * 11 % 3) as f32).collect();
+            let w = Tensor::from_vec(weights, (130, 2, 3, 3), &Device::Cpu)?;
+            let on = |x: &Tensor| x.to_device(&device)?.to_dtype(DType::F16);
+            let (on_x, on_w) = (on(&x)?, on(&w)?);
+            let (found, launches) = launches_of(|| on_x.conv2d(&on_w, 1, 1, 1, 1));
+            let products = launches.iter().filter(|launch| launch.kernel == "product");
+            assert_eq!(products.count(), rounds, "{batch} images");
+            assert_eq!(launches.len(), rounds + unfoldings, "{batch} images");
+            let found = found?.to_device(&Device::Cpu)?.to_dtype(DType::F32)?;
+            let wanted = x.conv2d(&w, 1, 1, 1, 1)?;
+            let flat = |x: Tensor| x.flatten_all()?.to_vec1::<f32>();
+            assert_eq!(flat(found)?, flat(wanted)?, "{batch} images");
+        }
+        // One image that has no room still is unfolded.
+        let x = zeros(&[2, 16, 20, 20], DType::F16, &device)?;
+        let w = zeros(&[128, 16, 2, 2], DType::F16, &device)?;
+        let found = launched(|| x.conv2d(&w, 0, 1, 1, 1))?;
+        assert_eq!(found, ["im2col_b16", "product", "im2col_b16", "product"]);
+        Ok(())
+    }
+
+    #[test]
+    fn rows_of_many_channels_are_folded() -> Result<()> {
+        let Some(device) = gpu("rows_of_many_channels_are_folded") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let own = vec!["conv_transpose2d_f32"];
+        let folded = vec!["product", "col2im1d_f32"];
+        let by = |x: &Tensor, w: &Tensor, [padding, more, dilation]: [usize; 3]| {
+            launched(|| x.conv_transpose1d(w, padding, more, 2, dilation, 1))
+        };
+        for (inputs, options, expected) in [
+            (64, [0, 0, 1], &folded),
+            (63, [0, 0, 1], &own),
+            (64, [1, 0, 1], &own),
+            (64, [0, 1, 1], &own),
+            (64, [0, 0, 2], &own),
+        ] {
+            let x = zeros(&[2, inputs, 9], DType::F32, &device)?;
+            let w = zeros(&[inputs, 3, 4], DType::F32, &device)?;
+            assert_eq!(&by(&x, &w, options)?, expected, "{inputs}, {options:?}");
+        }
+        let x = zeros(&[2, 64, 9], DType::F32, &device)?;
+        let w = zeros(&[64, 4, 3], DType::F32, &device)?.transpose(1, 2)?;
+        assert_eq!(by(&x, &w, [0, 0, 1])?, own, "kernels with gaps");
+        let w = zeros(&[64, 3, 4], DType::F32, &device)?;
+        let gaps = zeros(&[2, 64, 9, 2], DType::F32, &device)?;
+        let gaps = gaps.narrow(3, 0, 1)?.squeeze(3)?;
+        assert_eq!(by(&gaps, &w, [0, 0, 1])?, own, "rows with gaps");
+        // Images of several rows, and kernels of several: in two dimensions.
+        for (height, tall) in [(2, 1), (1, 2)] {
+            let x = zeros(&[1, 64, height, 9], DType::F32, &device)?;
+            let w = zeros(&[64, 3, tall, 4], DType::F32, &device)?;
+            let found = launched(|| x.conv_transpose2d(&w, 0, 0, 1, 1))?;
+            assert_eq!(found, own, "{height}, {tall}");
+        }
+        Ok(())
     }
 }

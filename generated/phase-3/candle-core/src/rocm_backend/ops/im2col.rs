@@ -296,3 +296,340 @@ pub(super) fn col2im1d(
     let numbers: [&dyn Argument; 2] = [&Divisor::of(stride), &(taps as u32)];
     Ok(paint(device, &kernel, x, y, canvas, &numbers)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::ops::operand::{uninit, Operand};
+    use crate::rocm_backend::ops::{storage_from_slice, zeros_impl};
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::{Layout, Shape};
+
+    fn window(kernel: [usize; 2], stride: usize, dilation: usize) -> Window {
+        Window {
+            kernel,
+            padding: [0; 2],
+            stride,
+            dilation,
+        }
+    }
+
+    #[test]
+    fn as_many_results_as_windows_fit() -> Result<()> {
+        let padded = Window {
+            padding: [1, 2],
+            ..window([3, 4], 2, 3)
+        };
+        // Windows span 7 rows and 10 columns; 9 rows and 15 columns are there.
+        assert_eq!(padded.results([7, 11])?, [2, 3]);
+        assert_eq!(padded.results([5, 6])?, [1, 1]);
+        assert!(padded.results([4, 6]).is_err());
+        assert!(padded.results([5, 5]).is_err());
+        assert_eq!(window([1, 1], 1, 5).results([3, 2])?, [3, 2]);
+        assert!(window([0, 1], 1, 1).results([3, 2]).is_err());
+        assert!(window([1, 1], 0, 1).results([3, 2]).is_err());
+        let widest = window([1, 1], MAX_PLACE, 1);
+        assert_eq!(widest.results([1, MAX_PLACE])?, [1, 1]);
+        assert!(widest.results([1, MAX_PLACE + 1]).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn transposed_windows_reach_further() -> Result<()> {
+        let padded = Window {
+            padding: [1, 2],
+            ..window([3, 4], 2, 3)
+        };
+        // (inputs - 1) * 2 + 3 * (taps - 1) + 1, more, and less the padding.
+        assert_eq!(padded.transposed_results([5, 6], [0, 0])?, [13, 16]);
+        assert_eq!(padded.transposed_results([5, 6], [1, 2])?, [14, 18]);
+        assert_eq!(
+            window([1, 1], 1, 1).transposed_results([1, 1], [0; 2])?,
+            [1, 1]
+        );
+        assert!(padded.transposed_results([0, 6], [0, 0]).is_err());
+        assert!(window([0, 1], 1, 1)
+            .transposed_results([1, 1], [0; 2])
+            .is_err());
+        assert!(window([1, 1], 0, 1)
+            .transposed_results([1, 1], [0; 2])
+            .is_err());
+        let margin = Window {
+            padding: [2, 0],
+            ..window([4, 1], 1, 1)
+        };
+        assert_eq!(margin.transposed_results([1, 1], [0; 2])?, [0, 1]);
+        let margin = Window {
+            padding: [3, 0],
+            ..margin
+        };
+        assert!(margin.transposed_results([1, 1], [0; 2]).is_err());
+        let far = |inputs| window([1, 1], 1, 1).transposed_results([1, inputs], [0; 2]);
+        assert_eq!(far(MAX_PLACE)?, [1, MAX_PLACE]);
+        assert!(far(MAX_PLACE + 1).is_err());
+        let padded = Window {
+            padding: [0, 5],
+            ..window([1, 11], 1, 1)
+        };
+        assert_eq!(
+            padded.transposed_results([1, MAX_PLACE - 5], [0; 2])?,
+            [1, MAX_PLACE - 5]
+        );
+        assert!(padded
+            .transposed_results([1, MAX_PLACE - 4], [0; 2])
+            .is_err());
+        Ok(())
+    }
+
+    /// Pixels, rows, taps, whether LDS has spans, length and pitch.
+    fn tile(
+        window: &Window,
+        columns: usize,
+        kernel_rows: usize,
+        size: usize,
+    ) -> (usize, usize, usize, bool, usize, usize) {
+        let tile = Tile::of(window, columns, kernel_rows, size, 16 << 10);
+        assert!(tile.elements() * size <= 16 << 10);
+        assert_eq!(
+            tile.elements(),
+            (tile.rows - 1) * tile.pitch + tile.length,
+            "the last row needs no gap"
+        );
+        let Tile {
+            pixels,
+            rows,
+            taps,
+            spans,
+            length,
+            pitch,
+        } = tile;
+        (pixels, rows, taps, spans, length, pitch)
+    }
+
+    #[test]
+    fn tiles_hold_what_neighbours_share() {
+        let plain = window([3, 3], 1, 1);
+        // A span of 58 elements serves 56 pixels. The next row begins 3 banks on: 67 = 64 + 3. There is room for 122
+        // rows, which makes 120 in whole packs of 4.
+        assert_eq!(tile(&plain, 56, 192, 2), (56, 120, 3, true, 58, 67));
+        assert_eq!(tile(&plain, 56, 122, 2).1, 122, "all that are there");
+        assert_eq!(tile(&plain, 56, 123, 2).1, 120);
+        assert_eq!(tile(&plain, 56, 9, 2).1, 9);
+        // Spans are 128 bytes: 62 pixels, so that 1000 need 17 tiles of 59; of 4 bytes 30 pixels.
+        assert_eq!(tile(&plain, 1000, 9, 2), (59, 9, 3, true, 61, 67));
+        assert_eq!(tile(&plain, 1000, 9, 4), (30, 9, 3, true, 32, 35));
+        assert_eq!(
+            tile(&window([3, 3], 2, 1), 28, 9, 2),
+            (28, 9, 3, true, 57, 67)
+        );
+        // Dilated taps are as far apart as their banks.
+        assert_eq!(
+            tile(&window([3, 3], 1, 5), 40, 9, 2),
+            (40, 9, 3, true, 50, 79)
+        );
+        // Where strides leave gaps, only what is needed lies in LDS.
+        assert_eq!(
+            tile(&window([3, 3], 4, 1), 16, 9, 2),
+            (16, 9, 3, false, 48, 67)
+        );
+        assert_eq!(
+            tile(&window([1, 1], 2, 1), 16, 9, 2),
+            (16, 9, 1, false, 16, 65)
+        );
+        assert_eq!(
+            tile(&window([1, 1], 1, 1), 16, 9, 2),
+            (16, 9, 1, true, 16, 65)
+        );
+        // At least 16 pixels, however few fit into a span.
+        assert_eq!(
+            tile(&window([1, 3], 40, 1), 33, 1, 2),
+            (11, 1, 3, false, 33, 67)
+        );
+    }
+
+    #[test]
+    fn tiles_of_large_windows_are_cut() {
+        // Of 40 pixels in tiles of 14, 7 and 3 do not fit; one takes half of the room, two rows all of it.
+        let wide = window([1, 4000], 1, 3);
+        assert_eq!(tile(&wide, 40, 10, 2), (1, 2, 4000, false, 4000, 4000));
+        // Two pixels take exactly the room that there is.
+        let even = window([1, 4096], 4096, 1);
+        assert_eq!(tile(&even, 2, 10, 2), (2, 1, 4096, true, 8192, 8192));
+        let more = window([1, 4097], 4097, 1);
+        assert_eq!(tile(&more, 2, 10, 2), (1, 1, 4097, true, 4097, 4097));
+        // More taps than there is room for.
+        assert_eq!(
+            tile(&window([1, 8192], 1, 1), 3, 10, 2),
+            (1, 1, 8192, true, 8192, 8192)
+        );
+        assert_eq!(
+            tile(&window([1, 8193], 1, 1), 3, 10, 2),
+            (1, 1, 8192, true, 8192, 8192)
+        );
+        assert_eq!(
+            tile(&window([1, 9999], 1, 2), 3, 10, 2),
+            (1, 1, 8192, false, 8192, 8192)
+        );
+    }
+
+    #[test]
+    fn rows_of_kernels_come_in_whole_packs() {
+        for (most, kernel_rows, rows) in [
+            (8, 8, 8),
+            (7, 8, 4),
+            (8, 9, 8),
+            (11, 12, 8),
+            (3, 12, 3),
+            (1, 12, 1),
+            (0, 12, 1),
+        ] {
+            assert_eq!(
+                tile_rows(most, kernel_rows, 4),
+                rows,
+                "{most} of {kernel_rows}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_of_kernels_fill_launches() -> Result<()> {
+        let Some(device) = gpu("rows_of_kernels_fill_launches") else {
+            return Ok(());
+        };
+        // 1000 rows of kernels in tiles of 120, five of which are a launch's; 3 rows of pixels for each of 2 images.
+        let shape = [2, 200, 5, 6];
+        let x = zeros_impl(&device, &Shape::from(&shape[..]), DType::F16)?;
+        let layout = Layout::contiguous(&shape);
+        let images = Images::of(Operand::new(&x, &layout))?;
+        let window = windows([5, 3], [2, 1], 2, 1);
+        let y = uninit(2 * 9 * 200 * 15, DType::F16, &device)?;
+        let write = || {
+            im2col(
+                &device,
+                Element::F16,
+                &images,
+                (0, 2),
+                &window,
+                [3, 3],
+                y.pointer(),
+            )
+        };
+        let (result, launches) = launches_of(write);
+        result?;
+        let grids: Vec<_> = launches.iter().map(|launch| launch.grid).collect();
+        assert_eq!(grids, [[6, 5, 1], [6, 4, 1]]);
+        Ok(())
+    }
+
+    /// Batch, channels, height and width, and the windows: with spans and without, cut taps, several rows of tiles,
+    /// and more of all than a launch takes.
+    const CASES: [([usize; 4], Window); 8] = [
+        ([3, 2, 7, 9], windows([3, 3], [1, 1], 1, 1)),
+        ([2, 3, 9, 70], windows([2, 3], [0, 2], 1, 2)),
+        ([2, 1, 13, 31], windows([1, 2], [0, 0], 4, 1)),
+        ([1, 40, 5, 6], windows([5, 3], [2, 1], 2, 1)),
+        ([1, 1, 3, 5000], windows([1, 4500], [0, 3], 7, 1)),
+        ([1, 1, 1, 9000], windows([1, 4400], [0, 0], 100, 2)),
+        ([9, 1, 8, 8], windows([1, 1], [0, 0], 1, 1)),
+        ([1, 2, 40, 3], windows([30, 2], [3, 1], 1, 1)),
+    ];
+
+    const fn windows(
+        kernel: [usize; 2],
+        padding: [usize; 2],
+        stride: usize,
+        dilation: usize,
+    ) -> Window {
+        Window {
+            kernel,
+            padding,
+            stride,
+            dilation,
+        }
+    }
+
+    #[test]
+    fn every_tap_of_every_window_is_a_column() -> Result<()> {
+        let Some(device) = gpu("every_tap_of_every_window_is_a_column") else {
+            return Ok(());
+        };
+        for (shape, window) in CASES {
+            for (size, dtype, element) in [
+                (1, DType::U8, Element::B8),
+                (2, DType::F16, Element::F16),
+                (4, DType::F32, Element::F32),
+                (8, DType::F64, Element::F64),
+            ] {
+                let [batch, channels, height, width] = shape;
+                let count: usize = shape.iter().product();
+                // The bytes of element number i are those of the number i + 1; 0 lies outside.
+                let bytes: Vec<u8> = (1..=count as u64)
+                    .flat_map(|i| (i * 0x9e37_79b1).to_ne_bytes()[..size].to_vec())
+                    .collect();
+                let mut x = storage_from_slice(&device, &vec![0u8; bytes.len()])?;
+                x.copy_from_host(&bytes)?;
+                let layout = Layout::contiguous(&shape);
+                let mut images = Images::of(Operand::new(&x, &layout))?;
+                images.size = size;
+                let [rows, columns] = window.results([height, width])?;
+                let [tall, wide] = window.kernel;
+                let depth = channels * tall * wide;
+                let first = batch - batch.div_ceil(2);
+                let images_at_once = batch - first;
+                let y = uninit(images_at_once * rows * columns * depth, dtype, &device)?;
+                let part = (first, images_at_once);
+                im2col(
+                    &device,
+                    element,
+                    &images,
+                    part,
+                    &window,
+                    [rows, columns],
+                    y.pointer(),
+                )?;
+                let mut found = vec![0; y.size()];
+                y.copy_to_host(&mut found)?;
+                let mut places = found.chunks(size);
+                for (b, row, column, c, i, j) in (first..batch)
+                    .flat_map(|b| (0..rows).map(move |row| (b, row)))
+                    .flat_map(|(b, row)| (0..columns).map(move |column| (b, row, column)))
+                    .flat_map(|(b, row, column)| {
+                        (0..depth).map(move |at| {
+                            (
+                                b,
+                                row,
+                                column,
+                                at / (tall * wide),
+                                at / wide % tall,
+                                at % wide,
+                            )
+                        })
+                    })
+                {
+                    let at_row = (row * window.stride + i * window.dilation)
+                        .checked_sub(window.padding[0])
+                        .filter(|at| *at < height);
+                    let at_column = (column * window.stride + j * window.dilation)
+                        .checked_sub(window.padding[1])
+                        .filter(|at| *at < width);
+                    let zeros = [0; 8];
+                    let wanted = match (at_row, at_column) {
+                        (Some(y), Some(x)) => {
+                            let at = ((b * channels + c) * height + y) * width + x;
+                            &bytes[at * size..][..size]
+                        }
+                        _ => &zeros[..size],
+                    };
+                    let place = (b, row, column, c, i, j);
+                    assert_eq!(
+                        places.next(),
+                        Some(wanted),
+                        "{shape:?} {window:?}: {place:?}"
+                    );
+                }
+                assert_eq!(places.next(), None);
+            }
+        }
+        Ok(())
+    }
+}

@@ -93,3 +93,68 @@ fn add_rows(update: &Update<'_>, order: Option<&RocmStorage>, op: &'static str) 
     unsafe { launch.enqueue() }?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::{DType, Device, Tensor};
+
+    #[test]
+    fn rows_are_added_by_blocks() -> Result<()> {
+        let Some(device) = gpu("rows_are_added_by_blocks") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let most = MAX_GRID_Y as u32;
+        let (plain, sorted) = ("index_add_f32", "index_add_f32_sorted");
+        for (dtype, n, right, kernel, grid) in [
+            (DType::F32, 3, 32, plain, [3, 1]),
+            // 16 bytes to a thread, or 8 narrow elements: 256 threads to a block.
+            (DType::F32, 3, 1024, plain, [3, 1]),
+            (DType::F32, 3, 1025, plain, [3, 2]),
+            (DType::F16, 3, 2048, "index_add_f16", [3, 1]),
+            (DType::F16, 3, 2049, "index_add_f16", [3, 2]),
+            (DType::U8, 3, 2049, "index_add_u8", [3, 2]),
+            (DType::F64, 3, 513, "index_add_f64", [3, 2]),
+            (DType::F32, 2, 9999, plain, [2, most]),
+            (DType::F32, 1024, 32, plain, [32, 1]),
+            (DType::F32, 1025, 32, sorted, [32, 1]),
+        ] {
+            let x = Tensor::zeros((5, right), dtype, &device)?;
+            let src = Tensor::zeros((n, right), dtype, &device)?;
+            let ids = Tensor::zeros(n, DType::U32, &device)?;
+            let (result, launches) = launches_of(|| x.index_add(&ids, &src, 0));
+            result?;
+            let last = launches.last().expect("it is launched");
+            let found = (last.kernel.as_str(), [last.grid[0], last.grid[1]]);
+            assert_eq!(found, (kernel, grid), "{n} rows of {right}");
+            let sorts = launches.iter().filter(|l| l.kernel.starts_with("argsort"));
+            assert_eq!(sorts.count() > 0, kernel == sorted);
+        }
+        let (x, src) = (
+            Tensor::zeros((5, 31), DType::F32, &device)?,
+            Tensor::zeros((3, 31), DType::F32, &device)?,
+        );
+        let ids = Tensor::zeros(3, DType::U32, &device)?;
+        let (result, launches) = launches_of(|| x.index_add(&ids, &src, 0));
+        result?;
+        let last = launches.last().expect("it is launched");
+        assert!(
+            last.kernel.starts_with("scatter_add_f32"),
+            "{}",
+            last.kernel
+        );
+        // Without rows nothing is added.
+        let (none, no_ids) = (src.narrow(0, 0, 0)?, ids.narrow(0, 0, 0)?);
+        let (result, launches) = launches_of(|| x.index_add(&no_ids, &none, 0));
+        result?;
+        assert!(!launches.iter().any(|launch| launch.kernel.contains("_add")));
+        let wide = Tensor::zeros((5, 64), DType::F32, &device)?;
+        let none = wide.narrow(0, 0, 0)?;
+        let (result, launches) = launches_of(|| wide.index_add(&no_ids, &none, 0));
+        result?;
+        assert!(!launches.iter().any(|launch| launch.kernel.contains("_add")));
+        Ok(())
+    }
+}

@@ -99,13 +99,12 @@ pub(in crate::rocm_backend) fn scatter_set(
     const OP: &str = "scatter";
     let (x, ids) = (Operand::new(x, x_layout), Operand::new(ids, ids_layout));
     let update = Update::scattered(y, layout, x, ids, PICKING, dim, OP)?;
-    let Space { left, n, right } = update.space;
     let element = update.x.element(OP)?.bits();
     let form = |variant| {
         let kernel = table::SCATTER.variant(variant, &[element]);
         kernel.ok_or_else(|| Error::UnsupportedDTypeForOp(x.dtype(), OP).bt())
     };
-    if n <= table::SHORT || left * right >= table::WALK || update.space.count() > MAX_LAUNCH {
+    if walks(update.space, MAX_LAUNCH) {
         update.walk_columns(form(table::FORM_PLAIN)?, table::BLOCK)?;
     } else {
         let size = update.targets() * std::mem::size_of::<u32>();
@@ -114,6 +113,13 @@ pub(in crate::rocm_backend) fn scatter_set(
         scatter_marked(&update, form(table::FORM_MARKED)?, &mut marks)?;
     }
     update.ids.check()
+}
+
+/// Whether threads walk along columns: short ones, or so many that the card is busy, or more elements than a launch has,
+/// whose marks number them.
+fn walks(space: Space, launch: usize) -> bool {
+    let Space { left, n, right } = space;
+    n <= table::SHORT || left * right >= table::WALK || space.count() > launch
 }
 
 /// The launch that finds each target's last writer, and the launch that lets it write.
@@ -138,4 +144,65 @@ fn scatter_marked(update: &Update<'_>, kernel: Kernel, marks: &mut DeviceMemory)
         Ok(())
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::{DType, Device, Tensor};
+
+    #[test]
+    fn threads_walk_along_short_or_many_columns() {
+        for (sizes, launch, expected) in [
+            ([1, 32, 1], 1 << 30, true),
+            ([1, 33, 1], 1 << 30, false),
+            ([32_767, 33, 1], 1 << 30, false),
+            ([128, 33, 256], 1 << 30, true),
+            ([9, 64, 8], 9 * 64 * 8, false),
+            ([9, 64, 8], 9 * 64 * 8 - 1, true),
+        ] {
+            let [left, n, right] = sizes;
+            assert_eq!(
+                walks(Space { left, n, right }, launch),
+                expected,
+                "{sizes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_are_moved_in_packs() -> Result<()> {
+        let Some(device) = gpu("rows_are_moved_in_packs") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let ids = Tensor::zeros(100, DType::U32, &device)?;
+        for (dtype, kernel, blocks) in [
+            // 32 bytes of a row to a thread, 256 threads to a block: 4000 elements.
+            (DType::U8, "index_select_b8", 1),
+            (DType::BF16, "index_select_b16", 1),
+            (DType::F32, "index_select_b32", 2),
+            (DType::F64, "index_select_b64", 4),
+        ] {
+            let x = Tensor::zeros((3, 40), dtype, &device)?;
+            let (result, launches) = launches_of(|| x.index_select(&ids, 0));
+            result?;
+            let found: Vec<_> = launches
+                .iter()
+                .map(|l| (l.kernel.as_str(), l.grid[0]))
+                .collect();
+            assert_eq!(found, [(kernel, blocks)]);
+        }
+        // Single elements are gathered, four to a thread.
+        let x = Tensor::zeros((40, 3), DType::F32, &device)?;
+        let (result, launches) = launches_of(|| x.index_select(&ids, 1));
+        result?;
+        let found: Vec<_> = launches
+            .iter()
+            .map(|l| (l.kernel.as_str(), l.grid[0]))
+            .collect();
+        assert_eq!(found, [("gather_b32", 4)]);
+        Ok(())
+    }
 }

@@ -9,6 +9,8 @@ use crate::rocm_backend::blas::{Factor, Product, Types};
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::kernels::table::MAX_RANK;
 use crate::rocm_backend::kernels::Pointer;
+#[cfg(test)]
+use crate::rocm_backend::testing;
 use crate::rocm_backend::views::{Merged, View};
 use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
 use crate::{Error, Layout, Result, Shape};
@@ -180,6 +182,8 @@ pub(super) fn multiply(
             let [left, right, y] = std::array::from_fn(|i| {
                 [left.base, right.base, y][i].offset(places[i] * types.size())
             });
+            #[cfg(test)]
+            testing::record(testing::Launched::product(&product));
             // SAFETY: the GPU is the current device, Candle's views stay within their storages, and whatever is done
             // to those later is queued behind this.
             unsafe { blas.multiply(&product, left, right, y) }?;
@@ -228,4 +232,252 @@ fn corners_of(
         y += place * y_strides[d];
     }
     [left, right, y]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::{gpu, launches_of, Launched};
+    use crate::{DType, Device, Tensor};
+
+    /// Rows, columns and number of the products of each call of rocBLAS.
+    fn calls(launches: &[Launched]) -> Vec<[u32; 3]> {
+        let products = launches.iter().filter(|launch| launch.kernel == "product");
+        products.map(|launch| launch.grid).collect()
+    }
+
+    fn integers(shape: &[usize], seed: usize) -> Result<Tensor> {
+        let count: usize = shape.iter().product();
+        let data: Vec<f32> = (0..count).map(|i| ((i + seed) * 7 % 11) as f32).collect();
+        Tensor::from_vec(data, shape, &Device::Cpu)
+    }
+
+    fn flat(x: &Tensor) -> Result<Vec<f32>> {
+        x.to_device(&Device::Cpu)?.flatten_all()?.to_vec1()
+    }
+
+    /// The elements of a product of contiguous factors, by the CPU, which takes no batches of so many dimensions.
+    fn by_the_cpu(x: &Tensor, y: &Tensor) -> Result<Vec<f32>> {
+        let batch = |x: &Tensor| x.contiguous()?.flatten_to(x.rank() - 3);
+        flat(&batch(x)?.matmul(&batch(y)?)?)
+    }
+
+    #[test]
+    fn as_few_calls_as_may_be() -> Result<()> {
+        let Some(device) = gpu("as_few_calls_as_may_be") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        // A view of each factor, as a function of plain ones, and the calls that compute their product.
+        type View = fn(&Tensor) -> Result<Tensor>;
+        type Case = (&'static str, [usize; 4], View, View, Vec<[u32; 3]>);
+        let same: View = |x| Ok(x.clone());
+        let cases: [Case; 10] = [
+            ("one", [1, 1, 5, 4], same, same, vec![[5, 4, 1]]),
+            ("a batch", [2, 3, 5, 4], same, same, vec![[5, 4, 6]]),
+            (
+                "one right factor: rows are stacked",
+                [2, 3, 5, 4],
+                same,
+                |y| {
+                    y.narrow(0, 0, 1)?
+                        .narrow(1, 1, 1)?
+                        .broadcast_as((2, 3, 6, 4))
+                },
+                vec![[30, 4, 1]],
+            ),
+            (
+                "one right factor for each outer batch",
+                [2, 3, 5, 4],
+                same,
+                |y| y.narrow(1, 1, 1)?.broadcast_as((2, 3, 6, 4)),
+                vec![[15, 4, 2]],
+            ),
+            (
+                "one left factor",
+                [2, 3, 5, 4],
+                |x| {
+                    x.narrow(0, 0, 1)?
+                        .narrow(1, 2, 1)?
+                        .broadcast_as((2, 3, 5, 6))
+                },
+                same,
+                vec![[5, 4, 6]],
+            ),
+            (
+                "single rows with one right factor, as far apart as they like",
+                [1, 3, 1, 4],
+                |x| Tensor::cat(&[x, x], 3)?.narrow(3, 0, 6),
+                |y| y.narrow(1, 1, 1)?.broadcast_as((1, 3, 6, 4)),
+                vec![[3, 4, 1]],
+            ),
+            (
+                "rows with gaps between them, as many as batches",
+                [1, 5, 5, 4],
+                |x| Tensor::cat(&[x, x], 3)?.narrow(3, 0, 6),
+                |y| y.narrow(1, 1, 1)?.broadcast_as((1, 5, 6, 4)),
+                vec![[25, 4, 1]],
+            ),
+            (
+                "rows with gaps between the batches do not stack",
+                [1, 3, 5, 4],
+                |x| Tensor::cat(&[x, x], 2)?.narrow(2, 0, 5),
+                |y| y.narrow(1, 1, 1)?.broadcast_as((1, 3, 6, 4)),
+                vec![[5, 4, 3]],
+            ),
+            (
+                "batches that do not merge: the longer ones in one call",
+                [2, 3, 5, 4],
+                |x| x.transpose(0, 1)?.contiguous()?.transpose(0, 1),
+                same,
+                vec![[5, 4, 3]; 2],
+            ),
+            (
+                "likewise",
+                [3, 2, 5, 4],
+                |x| x.transpose(0, 1)?.contiguous()?.transpose(0, 1),
+                same,
+                vec![[5, 4, 3]; 2],
+            ),
+        ];
+        for (what, [outer, inner, m, n], left, right, expected) in cases {
+            let (x, y) = (
+                integers(&[outer, inner, m, 6], 1)?,
+                integers(&[outer, inner, 6, n], 2)?,
+            );
+            let wanted = flat(&left(&x)?.contiguous()?.matmul(&right(&y)?.contiguous()?)?)?;
+            let (x, y) = (
+                left(&x.to_device(&device)?)?,
+                right(&y.to_device(&device)?)?,
+            );
+            let (found, launches) = launches_of(|| x.matmul(&y));
+            assert_eq!(flat(&found?)?, wanted, "{what}");
+            assert_eq!(calls(&launches), expected, "{what}");
+            assert_eq!(launches.len(), expected.len(), "{what}: nothing is copied");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn batches_in_three_dimensions_are_called_for_one_by_one() -> Result<()> {
+        let Some(device) = gpu("batches_in_three_dimensions_are_called_for_one_by_one") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        // The longest dimension goes into one call, wherever it is; the left factors lie the other way round.
+        for (sizes, expected) in [
+            ([2, 3, 4], vec![[5, 7, 4]; 6]),
+            ([2, 4, 3], vec![[5, 7, 4]; 6]),
+            ([4, 2, 3], vec![[5, 7, 4]; 6]),
+        ] {
+            let [a, b, c] = sizes;
+            let x = integers(&[c, b, a, 5, 6], 8)?.permute((2, 1, 0, 3, 4))?;
+            let y = integers(&[a, b, c, 6, 7], 9)?;
+            let wanted = by_the_cpu(&x, &y)?;
+            let (x, y) = (
+                integers(&[c, b, a, 5, 6], 8)?.to_device(&device)?,
+                y.to_device(&device)?,
+            );
+            let (found, launches) = launches_of(|| x.permute((2, 1, 0, 3, 4))?.matmul(&y));
+            assert_eq!(flat(&found?)?, wanted, "{sizes:?}");
+            assert_eq!(calls(&launches), expected, "{sizes:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn of_repeated_matrices_one_is_copied() -> Result<()> {
+        let Some(device) = gpu("of_repeated_matrices_one_is_copied") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        // Every other element of a row, which rocBLAS does not take.
+        let gaps = |x: &Tensor| -> Result<Tensor> {
+            let zeros = x.zeros_like()?;
+            Tensor::stack(&[x, &zeros], x.rank())?
+                .narrow(x.rank(), 0, 1)?
+                .squeeze(x.rank())
+        };
+        let copied = |x: &Tensor, y: &Tensor| -> Result<(Vec<f32>, u64)> {
+            let (found, launches) = launches_of(|| x.matmul(y));
+            let own = launches.iter().filter(|launch| launch.kernel != "product");
+            let blocks = own
+                .map(|l| u64::from(l.grid[0]) * u64::from(l.grid[1]))
+                .sum();
+            Ok((flat(&found?)?, blocks))
+        };
+        let x = integers(&[1, 1, 1, 64, 100], 3)?;
+        let y = integers(&[1, 2, 7, 100, 5], 4)?;
+        let often = &[1, 2, 7, 64, 100];
+        let wanted = by_the_cpu(&x.broadcast_as(often)?, &y)?;
+        let (x, y) = (x.to_device(&device)?, y.to_device(&device)?);
+        let (found, blocks) = copied(&gaps(&x)?.broadcast_as(often)?, &y)?;
+        assert_eq!(found, wanted);
+        let (_, blocks_of_one) = copied(&gaps(&x)?, &y.narrow(1, 0, 1)?.narrow(2, 0, 1)?)?;
+        assert_eq!(blocks, blocks_of_one);
+        assert!(blocks_of_one > 1);
+        // A matrix whose rows are repeated is not a matrix that is.
+        let row = integers(&[3, 1, 6], 5)?;
+        let other = integers(&[3, 6, 2], 6)?;
+        let wanted = flat(&row.broadcast_as((3, 4, 6))?.contiguous()?.matmul(&other)?)?;
+        let row = row.to_device(&device)?.broadcast_as((3, 4, 6))?;
+        let found = row.matmul(&other.to_device(&device)?)?;
+        assert_eq!(flat(&found)?, wanted);
+        Ok(())
+    }
+
+    #[test]
+    fn products_without_elements_are_zero() -> Result<()> {
+        let Some(device) = gpu("products_without_elements_are_zero") else {
+            return Ok(());
+        };
+        for (b, m, n, k) in [(1, 2, 3, 0), (1, 0, 3, 2), (1, 2, 0, 3), (0, 2, 3, 4)] {
+            let zeros = |shape: &Shape| zeros_impl(&device, shape, DType::F32);
+            let shapes = (Shape::from((b, m, k)), Shape::from((b, k, n)));
+            let (x, y) = (zeros(&shapes.0)?, zeros(&shapes.1)?);
+            let layouts = (Layout::contiguous(shapes.0), Layout::contiguous(shapes.1));
+            let (found, launches) =
+                launches_of(|| matmul(&x, &y, (b, m, n, k), &layouts.0, &layouts.1));
+            let found = found?;
+            let mut bytes = vec![1; b * m * n * 4];
+            found.copy_to_host(&mut bytes)?;
+            assert!(bytes.iter().all(|byte| *byte == 0), "{b}, {m}, {n}, {k}");
+            assert_eq!(calls(&launches), [[0; 3]; 0]);
+        }
+        Ok(())
+    }
+
+    /// Rows, their distance and the batches of left factors, and what they are stacked to.
+    #[test]
+    fn no_more_rows_are_stacked_than_rocblas_counts() -> Result<()> {
+        let stacked = |rows: usize, size: usize| -> Result<Option<usize>> {
+            let (shape, strides) = ([size, rows, 8], [rows * 8, 8, 1]);
+            let left = Matrices {
+                base: Pointer::NULL,
+                view: View {
+                    shape: &shape,
+                    strides: &strides,
+                    offset: 0,
+                },
+            };
+            let right = View {
+                strides: &[0, 4, 1],
+                ..left.view
+            };
+            let right = Matrices {
+                view: right,
+                ..left
+            };
+            let batch = Merged::of([left.corners(), right.corners()])?;
+            Ok(stack(&batch, &left).map(|(rows, _)| rows))
+        };
+        assert_eq!(stacked(3, 5)?, Some(15));
+        assert_eq!(stacked(3, 1)?, None, "nothing to stack");
+        assert_eq!(stacked(MAX_ROWS / 7, 7)?, Some(MAX_ROWS / 7 * 7));
+        assert_eq!(stacked(MAX_ROWS, 2)?, None);
+        assert_eq!(stacked(1 << 30, 2)?, None);
+        assert_eq!(stacked(1, MAX_ROWS)?, Some(MAX_ROWS));
+        assert_eq!(stacked(1, MAX_ROWS + 1)?, None);
+        Ok(())
+    }
 }

@@ -79,3 +79,24 @@ pub(super) fn kernel_form(
 pub(super) fn uninit(count: usize, dtype: DType, device: &RocmDevice) -> Result<RocmStorage> {
     RocmStorage::new(count * dtype.size_in_bytes(), dtype, device)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::gpu;
+
+    #[test]
+    fn a_view_starts_so_many_elements_behind_its_memory() -> Result<()> {
+        let Some(device) = gpu("a_view_starts_so_many_elements_behind_its_memory") else {
+            return Ok(());
+        };
+        for (dtype, bytes) in [(DType::U8, 5), (DType::BF16, 10), (DType::F64, 40)] {
+            let x = uninit(15, dtype, &device)?;
+            assert_eq!(x.size(), 3 * bytes);
+            let layout = Layout::contiguous_with_offset((2, 5), 5);
+            let x = Operand::new(&x, &layout);
+            assert_eq!(x.start(), x.base().offset(bytes), "{dtype:?}");
+        }
+        Ok(())
+    }
+}

@@ -8,8 +8,8 @@ use crate::rocm_backend::views::{Divisor, View, MAX_LAUNCH};
 use crate::rocm_backend::RocmDevice;
 use crate::{Result, Shape};
 
-/// Blocks that HIP takes in the second and third dimension of a grid.
-pub(super) const MAX_GRID_Y: usize = 65535;
+/// Blocks that HIP takes in the second and third dimension of a grid; fewer in the crate's own tests.
+pub(super) const MAX_GRID_Y: usize = if cfg!(test) { 5 } else { 65535 };
 
 /// A kernel (y, x, planes, canvas, numbers...) with its launch geometry.
 pub(super) struct PlaneKernel {
@@ -207,6 +207,96 @@ impl Grid {
             turns: planes.div_ceil(down).min(most),
             across,
             down,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::kernels::{table, Element};
+
+    fn images(shape: [usize; 4], strides: [usize; 4]) -> Images {
+        Images {
+            shape,
+            strides,
+            start: Pointer::NULL,
+            size: 4,
+        }
+    }
+
+    #[test]
+    fn a_plane_reaches_to_its_last_element() {
+        let reach = |shape, strides| images(shape, strides).plane_reach();
+        assert_eq!(reach([2, 3, 5, 7], [900, 300, 9, 1]), 4 * 9 + 6);
+        assert_eq!(reach([2, 3, 5, 7], [900, 300, 2, 11]), 4 * 2 + 6 * 11);
+        assert_eq!(reach([2, 3, 1, 1], [900, 300, 9, 1]), 0);
+        assert_eq!(reach([2, 3, 0, 7], [0, 0, 7, 2]), 12);
+    }
+
+    #[test]
+    fn contiguous_images_are_so_from_a_dimension_on() {
+        for (strides, first) in [
+            ([105, 35, 7, 1], 0),
+            ([106, 35, 7, 1], 1),
+            ([120, 40, 7, 1], 2),
+            ([120, 40, 8, 1], 3),
+        ] {
+            let images = images([2, 3, 5, 7], strides);
+            for from in 0..4 {
+                let found = images.contiguous_from(from);
+                assert_eq!(found, from >= first, "{strides:?} from {from} on");
+            }
+        }
+        assert!(!images([2, 3, 5, 7], [210, 70, 14, 2]).contiguous_from(3));
+    }
+
+    #[test]
+    fn kernels_count_planes_and_pixels_in_31_bits() -> HipResult<()> {
+        let planes = images([4, 3, 5, 7], [105, 35, 7, 1]).pack(2)?;
+        assert_eq!((planes.count, planes.height, planes.width), (6, 5, 7));
+        assert_eq!((planes.image, planes.channel), (105, 35));
+        assert_eq!((planes.row, planes.column), (7, 1));
+        let most = (1 << 31) - 1;
+        for d in 1..4 {
+            let of = |size| {
+                let mut shape = [1; 4];
+                shape[d] = size;
+                images(shape, [1; 4]).pack(1)
+            };
+            assert!(of(most).is_ok(), "dimension {d}");
+            assert!(of(most + 1).is_err(), "dimension {d}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn planes_share_blocks_where_places_do_not_fill_them() {
+        let kernel = table::pool::MAX_POOL2D.kernel(&[Element::F32]);
+        let kernel = PlaneKernel {
+            kernel: kernel.expect("f32 has all kernels"),
+            block: 256,
+            blocks: 64,
+        };
+        // Places and planes; threads along both, blocks along places and along planes.
+        for (places, planes, threads, blocks) in [
+            (1, 1, [1, 1], [1, 1]),
+            (9, 10, [16, 10], [1, 1]),
+            (9, 16, [16, 16], [1, 1]),
+            (9, 17, [16, 16], [1, 2]),
+            (9, 1000, [16, 16], [1, MAX_GRID_Y.min(63)]),
+            (200, 3, [256, 1], [1, 3]),
+            (257, 3, [256, 1], [2, 3]),
+            // At most 64 blocks, and at least one for each 256 places.
+            (20 * 256, 3, [256, 1], [20, 3]),
+            (20 * 256 + 1, 4, [256, 1], [21, 3]),
+            (40 * 256, 3, [256, 1], [40, 1]),
+            (100 * 256, 3, [256, 1], [100, 1]),
+        ] {
+            let grid = Grid::of(places, planes, &kernel);
+            let what = format!("{planes} planes of {places}");
+            assert_eq!([grid.across, grid.down], threads, "{what}");
+            assert_eq!([grid.blocks, grid.turns], blocks, "{what}");
         }
     }
 }

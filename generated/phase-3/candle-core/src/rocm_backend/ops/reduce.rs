@@ -37,25 +37,11 @@ pub(in crate::rocm_backend) fn reduce_op(
             return Err(Error::EmptyTensor { op: "reduce" }.bt());
         }
     }
-    let kernels = Kernels::of(op, &x)?;
-    let lines = Lines::of(layout, dims)?;
+    let reduction = Reduction::of(op, x, dims)?;
     if empty {
-        return zeros_impl(x.device(), &lines.results.into(), x.dtype());
+        return zeros_impl(x.device(), &reduction.lines.results.into(), x.dtype());
     }
-    let indices = matches!(op, ReduceOp::ArgMin | ReduceOp::ArgMax);
-    let dtype = if indices { DType::U32 } else { x.dtype() };
-    let result = uninit(lines.results, dtype, x.device())?;
-    let reduction = Reduction {
-        device: x.device(),
-        card: Card::of(x.device()),
-        kernels,
-        x: x.base(),
-        element: x.element(op.name())?,
-        indices,
-        lines,
-    };
-    reduction.enqueue(&result, MAX_LAUNCH)?;
-    Ok(result)
+    reduction.result(MAX_LAUNCH)
 }
 
 /// The launches of an operation for one type.
@@ -154,6 +140,7 @@ struct Reduction<'a> {
     kernels: Kernels,
     /// Where x's memory begins.
     x: Pointer,
+    dtype: DType,
     element: Element,
     /// Whether results are indices.
     indices: bool,
@@ -194,8 +181,8 @@ unsafe impl Argument for Partials {}
 struct Spread {
     kernel: Kernel,
     teams: Teams,
-    /// Lines to a thread.
-    lanes: usize,
+    /// Whether a thread reads neighbouring lines at once.
+    packed: bool,
     /// Lines to a block.
     of_block: usize,
     /// Elements of a line to a block.
@@ -204,8 +191,29 @@ struct Spread {
     blocks: usize,
 }
 
-impl Reduction<'_> {
-    /// Queues the launches that write `result`; layouts are cut at `limit` elements, a power of two.
+impl<'a> Reduction<'a> {
+    fn of(op: ReduceOp, x: Operand<'a>, dims: &[usize]) -> Result<Self> {
+        Ok(Self {
+            device: x.device(),
+            card: Card::of(x.device()),
+            kernels: Kernels::of(op, &x)?,
+            x: x.base(),
+            dtype: x.dtype(),
+            element: x.element(op.name())?,
+            indices: matches!(op, ReduceOp::ArgMin | ReduceOp::ArgMax),
+            lines: Lines::of(x.layout, dims)?,
+        })
+    }
+
+    /// The results; layouts are cut at `limit` elements, a power of two.
+    fn result(&self, limit: usize) -> Result<RocmStorage> {
+        let dtype = if self.indices { DType::U32 } else { self.dtype };
+        let result = uninit(self.lines.results, dtype, self.device)?;
+        self.enqueue(&result, limit)?;
+        Ok(result)
+    }
+
+    /// Queues the launches that write `result`.
     fn enqueue(&self, result: &RocmStorage, limit: usize) -> Result<()> {
         let (kept, count) = (&self.lines.kept, self.lines.count);
         let mut most = 0;
@@ -238,7 +246,7 @@ impl Reduction<'_> {
                     slots: slots as u32,
                     slot: slot as u32,
                     width: spread.teams.width as u32,
-                    packed: (spread.lanes > 1).into(),
+                    packed: spread.packed.into(),
                 };
                 let offset = piece.offsets[0] + first * self.lines.stride;
                 let x = self.x.offset(offset * self.element.size());
@@ -353,7 +361,7 @@ impl Reduction<'_> {
         Spread {
             kernel: self.kernels.rows,
             teams,
-            lanes: 1,
+            packed: false,
             of_block: teams.block / teams.width,
             chunk,
             blocks: count.div_ceil(chunk),
@@ -380,7 +388,7 @@ impl Reduction<'_> {
         Spread {
             kernel: self.kernels.columns,
             teams,
-            lanes,
+            packed: lanes > 1,
             of_block: teams.width * lanes,
             chunk,
             blocks: count.div_ceil(chunk),
@@ -408,7 +416,7 @@ impl Reduction<'_> {
         let lanes = (COLUMN_STATES / self.state_size()).min(PACK / size);
         let kept = &self.lines.kept;
         let [strides] = &kept.strides;
-        if kept.rank == 0 || strides[0] != 1 {
+        if strides[0] != 1 {
             return 1;
         }
         let steps = [kept.sizes[0], self.lines.stride, kept.offsets[0]];
@@ -433,6 +441,8 @@ fn steps_of_thread(teams: Teams, steps: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::BackendDevice;
+    use crate::rocm_backend::testing::{gpu, launches_of};
 
     /// Results, lines of each, elements of a line and their stride.
     fn lines(layout: &Layout, dims: &[usize]) -> Result<[usize; 4]> {
@@ -467,6 +477,389 @@ mod tests {
         assert_eq!(lines(&x, &[0, 2])?, [10, 3, 7, 30]);
         let x = x.broadcast_as((9, 7, 2, 3, 5))?;
         assert_eq!(lines(&x, &[0, 2])?, [105, 2, 9, 0]);
+        Ok(())
+    }
+
+    #[test]
+    fn the_longest_of_several_lines_is_taken_wherever_it_is() -> Result<()> {
+        let x = Layout::contiguous((3, 2, 7, 5));
+        assert_eq!(lines(&x, &[0, 2])?, [10, 3, 7, 5]);
+        let x = Layout::contiguous((3, 2, 7, 2, 5, 5));
+        assert_eq!(lines(&x, &[0, 2, 4])?, [20, 15, 7, 50]);
+        Ok(())
+    }
+
+    #[test]
+    fn neighbours_are_a_line_though_more_elements_are_repeated() -> Result<()> {
+        let x = Layout::contiguous((3, 5)).broadcast_as((9, 3, 5))?;
+        assert_eq!(lines(&x, &[0, 2])?, [3, 9, 5, 1]);
+        Ok(())
+    }
+
+    #[test]
+    fn standing_still_is_the_longest_step() {
+        let kept = |step| {
+            let mut kept = Merged::<1>::starting_at([0]);
+            kept.push(7, [step]).map(|()| kept)
+        };
+        for (line, other, expected) in [
+            (3, 4, true),
+            (4, 4, false),
+            (5, 4, false),
+            (0, 4, false),
+            (9, 0, true),
+            (0, 0, false),
+        ] {
+            let kept = kept(other).expect("one dimension");
+            assert_eq!(steps_less(line, &kept), expected, "{line} and {other}");
+        }
+        let one = Merged::starting_at([0]);
+        assert!(steps_less(0, &one) && steps_less(9, &one));
+    }
+
+    /// Four multiprocessors: a launch with fewer than 16 waves leaves some idle.
+    const FOUR: Card = Card {
+        wave_size: 64,
+        multiprocessors: 4,
+    };
+
+    /// What `check` says of a reduction on such a card, of a tensor whose elements do not matter.
+    fn on_four<T>(
+        device: &RocmDevice,
+        op: ReduceOp,
+        (dtype, layout): (DType, &Layout),
+        dims: &[usize],
+        check: impl FnOnce(&mut Reduction<'_>) -> T,
+    ) -> Result<T> {
+        let x = uninit(layout.shape().elem_count(), dtype, device)?;
+        let mut reduction = Reduction::of(op, Operand::new(&x, layout), dims)?;
+        reduction.card = FOUR;
+        Ok(check(&mut reduction))
+    }
+
+    #[test]
+    fn a_partial_result_has_its_index_beside_it() -> Result<()> {
+        let Some(device) = gpu("a_partial_result_has_its_index_beside_it") else {
+            return Ok(());
+        };
+        let layout = Layout::contiguous((2, 3));
+        for (dtype, sum, index) in [
+            (DType::U8, 4, 8),
+            (DType::BF16, 4, 8),
+            (DType::F32, 4, 8),
+            (DType::I64, 8, 16),
+        ] {
+            for (op, expected) in [(ReduceOp::Sum, sum), (ReduceOp::ArgMax, index)] {
+                let size = |reduction: &mut Reduction<'_>| reduction.state_size();
+                let found = on_four(&device, op, (dtype, &layout), &[0], size)?;
+                assert_eq!(found, expected, "{dtype:?}");
+            }
+        }
+        // 7 for each of 300 results.
+        let layout = Layout::contiguous((2, 300));
+        let partials = |reduction: &mut Reduction<'_>| reduction.partials(7);
+        let found = on_four(
+            &device,
+            ReduceOp::Sum,
+            (DType::F64, &layout),
+            &[0],
+            partials,
+        )?;
+        assert_eq!(found?.size(), 7 * 300 * 8);
+        Ok(())
+    }
+
+    #[test]
+    fn long_lines_get_a_block_and_few_lines_sooner() -> Result<()> {
+        let Some(device) = gpu("long_lines_get_a_block_and_few_lines_sooner") else {
+            return Ok(());
+        };
+        let layout = Layout::contiguous((2, 3));
+        on_four(&device, ReduceOp::Sum, (DType::F32, &layout), &[0], |x| {
+            for (rows, steps, width) in [
+                (16, 5, 8),
+                (16, 64, 64),
+                (16, 2047, 64),
+                (16, 2048, 256),
+                (15, 100, 64),
+                (15, 127, 64),
+                (15, 128, 256),
+                (16, 128, 64),
+                (1, 3, 4),
+            ] {
+                let found = x.teams(rows, steps).width;
+                assert_eq!(found, width, "{rows} rows of {steps} steps");
+            }
+            // A thread to a result, where these are many and of one slot each: 4 blocks or more.
+            for (results, slots, width) in
+                [(1023, 1, 16), (1024, 1, 1), (1024, 2, 16), (1023, 2, 16)]
+            {
+                x.lines.results = results;
+                let found = x.finishing_teams(slots, 10).width;
+                assert_eq!(found, width, "{slots} slots of {results} results");
+            }
+            // Eight blocks to a multiprocessor, as far as lines are long enough.
+            for (blocks, most, expected) in [
+                (1, 100, 32),
+                (3, 100, 10),
+                (1, 5, 5),
+                (32, 100, 1),
+                (40, 100, 1),
+                (1, 0, 1),
+            ] {
+                let found = x.split(blocks, most, 8);
+                assert_eq!(found, expected, "{blocks} blocks, at most {most}");
+            }
+            assert_eq!(x.split(1, 100, 4), 16);
+        })
+    }
+
+    /// Threads to a line or side by side, whether these read packs, lines to a block, elements to a block, and blocks.
+    fn geometry(spread: &Spread) -> (usize, bool, [usize; 3]) {
+        let Spread {
+            teams,
+            packed,
+            of_block,
+            chunk,
+            blocks,
+            ..
+        } = spread;
+        (teams.width, *packed, [*of_block, *chunk, *blocks])
+    }
+
+    #[test]
+    fn lines_of_neighbours_are_taken_along() -> Result<()> {
+        let Some(device) = gpu("lines_of_neighbours_are_taken_along") else {
+            return Ok(());
+        };
+        for (dtype, [lines, count], expected) in [
+            // Two packs of four: as many threads.
+            (DType::F32, [100, 7], (2, false, [128, 8, 1])),
+            (DType::F32, [100, 8192], (256, false, [1, 8192, 1])),
+            // 25000 packs are 97 to a thread, of which a block takes 4 at least: 24 blocks, of 1042 packs.
+            (DType::F32, [1, 100_003], (256, false, [1, 4168, 24])),
+            // Packs of two: 195 to a thread, 48 blocks at most, and 32 fill the card.
+            (DType::I64, [1, 100_003], (256, false, [1, 3126, 32])),
+            // Packs of eight, though 16 bytes have more: 48 to a thread.
+            (DType::U8, [1, 100_003], (256, false, [1, 8336, 12])),
+            // Half of 8 blocks for each of 4 multiprocessors.
+            (DType::F32, [2, 100_003], (256, false, [1, 6252, 16])),
+        ] {
+            let layout = Layout::contiguous((lines, count));
+            let spread = |x: &mut Reduction<'_>| {
+                let spread = x.spread(lines, count);
+                assert_eq!(spread.kernel.symbol(), x.kernels.rows.symbol());
+                geometry(&spread)
+            };
+            let found = on_four(&device, ReduceOp::Sum, (dtype, &layout), &[1], spread)?;
+            assert_eq!(found, expected, "{lines} lines of {count} {dtype:?}");
+        }
+        // Every third element: no packs, 390 elements to a thread, 97 blocks at most.
+        let layout = Layout::contiguous((100_003, 3)).narrow(1, 0, 1)?;
+        let spread = |x: &mut Reduction<'_>| geometry(&x.spread(1, 100_003));
+        let sum = ReduceOp::Sum;
+        let found = on_four(&device, sum, (DType::F32, &layout), &[0], spread)?;
+        assert_eq!(found, (256, false, [1, 3126, 32]));
+        Ok(())
+    }
+
+    #[test]
+    fn neighbouring_lines_are_taken_across() -> Result<()> {
+        let Some(device) = gpu("neighbouring_lines_are_taken_across") else {
+            return Ok(());
+        };
+        for (dtype, [count, lines], expected) in [
+            // Packs of four: 3 side by side are 4, and 64 of those are a block. 31 elements to a thread: 7 blocks.
+            (DType::F32, [2000, 12], (4, true, [16, 286, 7])),
+            // 10 packs side by side are 16; packs of 16 bytes have 4 blocks for each of 4 multiprocessors.
+            (DType::F32, [100_003, 40], (16, true, [64, 6251, 16])),
+            // No packs: twice as many blocks, but no more than 125 elements to a thread allow.
+            (DType::F32, [2000, 10], (16, false, [16, 65, 31])),
+            (DType::F32, [100_003, 10], (16, false, [16, 3126, 32])),
+            // Packs of 8 bytes, whose partial results have 32.
+            (DType::U8, [100_003, 128], (16, true, [128, 3126, 32])),
+            // 17 lines are 2 tiles of 16.
+            (DType::F32, [100_003, 17], (16, false, [16, 6251, 16])),
+            // Few elements: no deeper than these.
+            (DType::F32, [3, 1000], (64, true, [256, 3, 1])),
+        ] {
+            let layout = Layout::contiguous((count, lines));
+            let spread = |x: &mut Reduction<'_>| {
+                let spread = x.spread(lines, count);
+                assert_eq!(spread.kernel.symbol(), x.kernels.columns.symbol());
+                geometry(&spread)
+            };
+            let found = on_four(&device, ReduceOp::Sum, (dtype, &layout), &[0], spread)?;
+            assert_eq!(found, expected, "{lines} lines of {count} {dtype:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn neighbouring_lines_are_read_at_once_where_all_are_aligned() -> Result<()> {
+        let Some(device) = gpu("neighbouring_lines_are_read_at_once_where_all_are_aligned") else {
+            return Ok(());
+        };
+        let lanes = |op, dtype, layout: &Layout, from: usize| {
+            on_four(&device, op, (dtype, layout), &[1], |x| {
+                x.x = Pointer::NULL.offset(from);
+                x.column_lanes()
+            })
+        };
+        let layout = Layout::contiguous((2, 5, 48));
+        for (dtype, sums, indices) in [
+            (DType::F64, 2, 2),
+            (DType::F32, 4, 4),
+            (DType::BF16, 8, 4),
+            (DType::U8, 8, 4),
+        ] {
+            let found = lanes(ReduceOp::Sum, dtype, &layout, 0)?;
+            assert_eq!(found, sums, "{dtype:?}");
+            let found = lanes(ReduceOp::ArgMin, dtype, &layout, 0)?;
+            assert_eq!(found, indices, "{dtype:?}");
+        }
+        let floats = |layout: &Layout, from| lanes(ReduceOp::Sum, DType::F32, layout, from);
+        for (from, expected) in [(0, 4), (16, 4), (8, 1), (4, 1), (12, 1)] {
+            assert_eq!(floats(&layout, from)?, expected, "from {from} on");
+        }
+        let wide = Layout::contiguous((2, 5, 50));
+        for (layout, expected) in [
+            (wide.clone(), 1),                                    // rows of 50
+            (wide.narrow(2, 0, 48)?, 1),                          // 50 from one to the next
+            (layout.narrow(2, 0, 44)?, 4),                        // 48, of which some are not meant
+            (layout.narrow(2, 4, 44)?, 4),                        // which begin elsewhere
+            (layout.narrow(2, 3, 44)?, 1),                        // inside a pack
+            (layout.narrow(2, 0, 46)?, 1),                        // or end inside one
+            (layout.narrow(2, 0, 1)?, 1),                         // no neighbours
+            (Layout::contiguous((2, 48, 5)).transpose(1, 2)?, 1), // 5 from line to line
+        ] {
+            assert_eq!(floats(&layout, 0)?, expected, "{layout:?}");
+        }
+        Ok(())
+    }
+
+    fn words(storage: &RocmStorage) -> Result<Vec<u32>> {
+        let mut data = vec![0; storage.size()];
+        storage.copy_to_host(&mut data)?;
+        let words = data.chunks_exact(4);
+        Ok(words
+            .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+            .collect())
+    }
+
+    #[test]
+    fn results_are_the_same_in_however_many_launches() -> Result<()> {
+        let Some(device) = gpu("results_are_the_same_in_however_many_launches") else {
+            return Ok(());
+        };
+        let data: Vec<u32> = (0..7 * 22 * 10).map(|i| i * 7919 % 1009).collect();
+        let x = device.storage_from_slice(&data)?;
+        let whole = Layout::contiguous((7, 22, 10));
+        let part = whole.narrow(1, 3, 17)?.narrow(2, 1, 9)?;
+        for (layout, first) in [(&whole, [0, 0]), (&part, [3, 1])] {
+            let (_, b, c) = layout.shape().dims3()?;
+            for dim in 0..3 {
+                // Elements by line, in their order.
+                let mut lines = vec![vec![]; 7 * b * c / [7, b, c][dim]];
+                for place in 0..7 * b * c {
+                    let (i, j, k) = (place / (b * c), place / c % b, place % c);
+                    let line = [j * c + k, i * c + k, i * b + j][dim];
+                    let at = (i * 22 + j + first[0]) * 10 + k + first[1];
+                    lines[line].push(data[at]);
+                }
+                let of_each = |value: fn(&[u32]) -> u32| -> Vec<u32> {
+                    lines.iter().map(|line| value(line)).collect()
+                };
+                for limit in [4, 16, 1024] {
+                    let found = |op| {
+                        let reduction = Reduction::of(op, Operand::new(&x, layout), &[dim])?;
+                        words(&reduction.result(limit)?)
+                    };
+                    let what = format!("{layout:?} over {dim}, {limit} at a time");
+                    let wanted = of_each(|line| line.iter().sum());
+                    assert_eq!(found(ReduceOp::Sum)?, wanted, "{what}");
+                    let wanted = of_each(|line| line.iter().copied().max().unwrap_or(0));
+                    assert_eq!(found(ReduceOp::Max)?, wanted, "{what}");
+                    // Of equals the first.
+                    let wanted = of_each(|line| {
+                        let least = (0..line.len()).min_by_key(|&at| line[at]);
+                        least.unwrap_or(0) as u32
+                    });
+                    assert_eq!(found(ReduceOp::ArgMin)?, wanted, "{what}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_cut_leaves_of_a_line_takes_fewer_blocks() -> Result<()> {
+        let Some(device) = gpu("what_a_cut_leaves_of_a_line_takes_fewer_blocks") else {
+            return Ok(());
+        };
+        let data: Vec<u32> = (0..20_480).map(|i| i * 7919 % 1009).collect();
+        let x = device.storage_from_slice(&data)?;
+        let layout = Layout::contiguous(data.len());
+        let mut reduction = Reduction::of(ReduceOp::Sum, Operand::new(&x, &layout), &[0])?;
+        reduction.card.multiprocessors = 4;
+        let (sum, launches) = launches_of(|| reduction.result(1 << 14));
+        assert_eq!(words(&sum?)?, [data.iter().sum::<u32>()]);
+        // 16384 elements are 16 packs to each thread of a block, and 4 are worth one; the other 4096 are just one.
+        let grids: Vec<_> = launches.iter().map(|launch| launch.grid).collect();
+        assert_eq!(grids, [[1, 4, 1], [1, 1, 1], [1, 1, 1]]);
+        Ok(())
+    }
+
+    #[test]
+    fn many_partial_results_are_put_together_twice() -> Result<()> {
+        let Some(device) = gpu("many_partial_results_are_put_together_twice") else {
+            return Ok(());
+        };
+        let data: Vec<u32> = (0..20_000 * 6).map(|i| i % 1013).collect();
+        let x = device.storage_from_slice(&data)?;
+        let layout = Layout::contiguous((20_000, 2, 3));
+        let mut reduction = Reduction::of(ReduceOp::Sum, Operand::new(&x, &layout), &[0, 2])?;
+        reduction.card.multiprocessors = 4;
+        let (sums, launches) = launches_of(|| reduction.result(MAX_LAUNCH));
+        let mut wanted = [0, 0];
+        for (at, value) in data.iter().enumerate() {
+            wanted[at / 3 % 2] += value;
+        }
+        assert_eq!(words(&sums?)?, wanted);
+        // 2 results of 20000 lines: 78 partial results to a thread of a block, of which 32 are worth a block.
+        let name = reduction.kernels.finish.symbol();
+        let finish = launches.iter().filter(|launch| launch.kernel == name);
+        let grids: Vec<_> = finish.map(|launch| launch.grid).collect();
+        assert_eq!(grids, [[2, 2, 1], [1, 1, 1]]);
+        Ok(())
+    }
+
+    #[test]
+    fn extremes_are_of_one_dimension_that_has_elements() -> Result<()> {
+        let Some(device) = gpu("extremes_are_of_one_dimension_that_has_elements") else {
+            return Ok(());
+        };
+        let x = device.storage_from_slice(&[5u32, 3, 9, 4, 8, 1])?;
+        let (layout, empty) = (Layout::contiguous((2, 3)), Layout::contiguous((0, 3)));
+        let reduced = |op, layout: &Layout, dims: &[usize]| -> Result<Vec<u32>> {
+            words(&reduce_op(&x, op, layout, dims)?)
+        };
+        let (sum, launches) = launches_of(|| reduced(ReduceOp::Sum, &layout, &[0, 1]));
+        assert_eq!((sum?, launches.len()), (vec![30], 1));
+        assert_eq!(reduced(ReduceOp::Sum, &layout, &[])?, [5, 3, 9, 4, 8, 1]);
+        assert_eq!(reduced(ReduceOp::Sum, &empty, &[0])?, [0, 0, 0]);
+        assert!(reduced(ReduceOp::Sum, &empty, &[1])?.is_empty());
+        for (op, expected) in [
+            (ReduceOp::Min, [3, 1]),
+            (ReduceOp::Max, [9, 8]),
+            (ReduceOp::ArgMin, [1, 2]),
+            (ReduceOp::ArgMax, [2, 1]),
+        ] {
+            assert_eq!(reduced(op, &layout, &[1])?, expected, "{op:?}");
+            assert!(reduced(op, &layout, &[0, 1]).is_err(), "{op:?}");
+            assert!(reduced(op, &layout, &[]).is_err(), "{op:?}");
+            assert!(reduced(op, &empty, &[0]).is_err(), "{op:?}");
+        }
         Ok(())
     }
 }

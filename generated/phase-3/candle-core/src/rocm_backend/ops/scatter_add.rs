@@ -39,8 +39,7 @@ pub(in crate::rocm_backend) fn scatter_add_set(
 ///
 /// All forms but the atomic one add in the order of x. That one takes 32-bit words of y, which allocations have.
 pub(super) fn add_at_indices(update: &Update<'_>, op: &'static str) -> Result<()> {
-    let Space { left, n, right } = update.space;
-    if left * n * right == 0 {
+    if update.space.count() == 0 {
         return Ok(());
     }
     let element = update.x.element(op)?;
@@ -48,13 +47,18 @@ pub(super) fn add_at_indices(update: &Update<'_>, op: &'static str) -> Result<()
         let kernel = table::SCATTER_ADD.variant(variant, &[element]);
         kernel.ok_or_else(|| Error::UnsupportedDTypeForOp(update.x.dtype(), op).bt())
     };
-    if n <= table::SHORT || (right >= table::ROWS && left * right >= table::WALK) {
+    if walks(update.space) {
         update.walk_columns(form(table::FORM_COLUMNS)?, table::BLOCK)
     } else if let Some(width) = width_in_lds(update.space, update.ids.size, element) {
         add_in_lds(update, form(table::FORM_LDS)?, element, width)
     } else {
         add_atomically(update, form(table::FORM_PLAIN)?)
     }
+}
+
+/// Whether threads that walk along columns are fast enough: short columns, or so many of them that the card is busy.
+fn walks(Space { left, n, right }: Space) -> bool {
+    n <= table::SHORT || (right >= table::ROWS && left * right >= table::WALK)
 }
 
 /// Columns that a block sums in LDS together, a power of two.
@@ -164,4 +168,104 @@ fn add_strips(
         unsafe { launch.enqueue() }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::{DType, Device, Tensor};
+
+    fn space(left: usize, n: usize, right: usize) -> Space {
+        Space { left, n, right }
+    }
+
+    #[test]
+    fn threads_walk_along_short_or_many_columns() {
+        for (sizes, expected) in [
+            ((1, 32, 1), true),
+            ((1, 33, 1), false),
+            ((4096, 33, 32), true),
+            ((4095, 33, 32), false),
+            ((5000, 33, 31), false),
+            ((1, 33, 131_072), true),
+        ] {
+            let (left, n, right) = sizes;
+            assert_eq!(walks(space(left, n, right)), expected, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn columns_are_summed_in_lds_where_their_targets_fit() {
+        let width = |n, right, size, element| width_in_lds(space(1, n, right), size, element);
+        // A target takes 8 bytes of 32 KiB: a bid and a sum. 100 targets of 32 columns fit.
+        let f32 = |n, right, size| width(n, right, size, Element::F32);
+        assert_eq!(f32(100, 1, 100), Some(1));
+        assert_eq!(f32(100, 5, 100), Some(8));
+        assert_eq!(f32(100, 32, 100), Some(32));
+        assert_eq!(
+            f32(100, 64, 100),
+            Some(32),
+            "accesses are as wide as they get"
+        );
+        assert_eq!(f32(100, 64, 128), Some(32));
+        assert_eq!(f32(100, 64, 129), Some(16));
+        // No less than 8 columns, or all of them.
+        assert_eq!(f32(100, 64, 512), Some(8));
+        assert_eq!(f32(100, 64, 513), None);
+        assert_eq!(f32(200, 3, 1024), Some(4));
+        assert_eq!(f32(200, 3, 1025), None);
+        assert_eq!(f32(1000, 1, 4096), Some(1));
+        assert_eq!(f32(1000, 1, 4097), None);
+        // Not many more targets than elements.
+        assert_eq!(f32(13, 1, 104), Some(1));
+        assert_eq!(f32(13, 1, 105), None);
+        assert_eq!(f32(1, 1, 0), Some(1));
+        assert_eq!(f32(MAX_STEPS, 1, 9), Some(1));
+        assert_eq!(f32(MAX_STEPS + 1, 1, 9), None);
+        // Sums are wide: 12 bytes for f64, as many for f16 as for f32, 5 for u8.
+        assert_eq!(width(100, 64, 85, Element::F64), Some(32));
+        assert_eq!(width(100, 64, 86, Element::F64), Some(16));
+        assert_eq!(width(100, 64, 128, Element::F16), Some(32));
+        assert_eq!(width(100, 64, 129, Element::F16), Some(16));
+        assert_eq!(width(100, 64, 204, Element::U8), Some(32));
+        assert_eq!(width(100, 64, 205, Element::U8), Some(16));
+    }
+
+    #[test]
+    fn strips_of_columns_stay_in_the_cache() {
+        // 4 MiB, in columns of a power of two: 1024 of 1024 targets of 4 bytes.
+        let columns = |right, size| columns_of_strip(space(1, 100, right), size, 4);
+        assert_eq!(columns(1024, 1024), 1024);
+        assert_eq!(columns(1000, 1024), 1000);
+        assert_eq!(columns(1025, 1024), 1024);
+        assert_eq!(columns(1000, 1100), 512);
+        assert_eq!(columns(1000, 10_000), 64);
+        assert_eq!(columns(1000, 40_000), 32, "cache lines are filled");
+        assert_eq!(columns(1000, 2_000_000), 32);
+        assert_eq!(columns(30, 30_000), 30);
+        assert_eq!(columns_of_strip(space(1, 100, 1000), 10_000, 8), 32);
+    }
+
+    #[test]
+    fn a_block_sums_neighbouring_columns() -> Result<()> {
+        let Some(device) = gpu("a_block_sums_neighbouring_columns") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        // 20 targets in 32 columns take 8 bytes each; 33 columns are two blocks' for each of 3, or, of 20, all that a
+        // launch has.
+        for (left, blocks) in [(3, 6), (1, 2), (20, 32)] {
+            let y = Tensor::zeros((left, 20, 33), DType::F32, &device)?;
+            let x = Tensor::zeros((left, 40, 33), DType::F32, &device)?;
+            let ids = Tensor::zeros((left, 40, 33), DType::U32, &device)?;
+            let (result, launches) = launches_of(|| y.scatter_add(&ids, &x, 1));
+            result?;
+            let last = launches.last().expect("it is launched");
+            let found = (last.kernel.as_str(), last.grid, last.lds);
+            let lds = 20 * 32 * 8;
+            assert_eq!(found, ("scatter_add_f32_lds", [blocks, 1, 1], lds));
+        }
+        Ok(())
+    }
 }

@@ -134,3 +134,79 @@ fn holding(element: Element, tuning: Tuning) -> Holding {
         largest_block: table::LARGEST_BLOCK,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::ops::zeros_impl;
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::rocm_backend::RocmDevice;
+    use crate::DType;
+
+    /// The kernel that normalizes one row of so many elements.
+    fn kernel(device: &RocmDevice, dtype: DType, length: usize) -> Result<String> {
+        let (x, alpha) = (
+            zeros_impl(device, &Shape::from((1, length)), dtype)?,
+            zeros_impl(device, &Shape::from(length), dtype)?,
+        );
+        let layouts = (Layout::contiguous((1, length)), Layout::contiguous(length));
+        let (result, launches) = launches_of(|| rms_norm(&x, &layouts.0, &alpha, &layouts.1, 1e-5));
+        result?;
+        Ok(launches[0].kernel.clone())
+    }
+
+    #[test]
+    fn registers_hold_a_row_of_each_type() -> Result<()> {
+        let Some(device) = gpu("registers_hold_a_row_of_each_type") else {
+            return Ok(());
+        };
+        let narrow = table::HELD_16.on(device.tuning());
+        for (dtype, name, held, pack) in [
+            (DType::F64, "f64", table::HELD_F64, 2),
+            (DType::F32, "f32", table::HELD, 4),
+            (DType::F16, "f16", narrow, 8),
+            (DType::BF16, "bf16", narrow, 8),
+        ] {
+            let longest = held * table::LARGEST_BLOCK;
+            let (held, streamed) = (
+                format!("rms_norm_{name}_held"),
+                format!("rms_norm_{name}_streamed"),
+            );
+            assert_eq!(kernel(&device, dtype, longest)?, held);
+            assert_eq!(kernel(&device, dtype, longest + pack)?, streamed);
+            assert_eq!(kernel(&device, dtype, 2 * pack)?, held);
+            assert_eq!(kernel(&device, dtype, 2 * pack + 1)?, streamed);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn parameters_fit_a_row() -> Result<()> {
+        let Some(device) = gpu("parameters_fit_a_row") else {
+            return Ok(());
+        };
+        let zeros = |shape: &Shape, dtype| zeros_impl(&device, shape, dtype);
+        let shape = Shape::from((3, 4));
+        let x = zeros(&shape, DType::F32)?;
+        let by = |layout: &Layout, alpha: &Layout, dtype| -> Result<()> {
+            let parameter = zeros(alpha.shape(), dtype)?;
+            let found = layer_norm(&x, layout, &parameter, alpha, &parameter, alpha, 1e-5)?;
+            assert_eq!(found.1, *layout.shape());
+            Ok(())
+        };
+        let plain = Layout::contiguous(shape);
+        by(&plain, &Layout::contiguous(4), DType::F32)?;
+        assert!(by(&plain, &Layout::contiguous(3), DType::F32).is_err());
+        assert!(by(&plain, &Layout::contiguous(4), DType::F16).is_err());
+        let turned = Layout::contiguous((4, 3)).transpose(0, 1)?;
+        assert!(by(&turned, &Layout::contiguous(4), DType::F32).is_err());
+        let (result, launches) = launches_of(|| {
+            let alpha = zeros(&Shape::from(0), DType::F32)?;
+            let layouts = (Layout::contiguous((3, 0)), Layout::contiguous(0));
+            rms_norm(&x, &layouts.0, &alpha, &layouts.1, 1e-5)
+        });
+        assert_eq!(result?.1.dims(), [3, 0]);
+        assert!(launches.is_empty());
+        Ok(())
+    }
+}

@@ -194,3 +194,123 @@ impl Rotation {
         .bt()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::ops::zeros_impl;
+    use crate::rocm_backend::testing::{gpu, launches_of, Launched};
+    use crate::rocm_backend::RocmDevice;
+    use crate::DType;
+
+    type Rope = fn(
+        &RocmStorage,
+        &Layout,
+        &RocmStorage,
+        &Layout,
+        &RocmStorage,
+        &Layout,
+    ) -> Result<(RocmStorage, Shape)>;
+
+    /// What a rotation of these shapes launches.
+    fn launched(
+        device: &RocmDevice,
+        rope: Rope,
+        dtypes: [DType; 3],
+        x: &[usize],
+        cos: &[usize],
+        sin: &[usize],
+    ) -> Result<Vec<Launched>> {
+        let zeros = |shape: &[usize], dtype| zeros_impl(device, &Shape::from(shape), dtype);
+        let storages = (
+            zeros(x, dtypes[0])?,
+            zeros(cos, dtypes[1])?,
+            zeros(sin, dtypes[2])?,
+        );
+        let layouts = [x, cos, sin].map(Layout::contiguous);
+        let (result, launches) = launches_of(|| {
+            rope(
+                &storages.0,
+                &layouts[0],
+                &storages.1,
+                &layouts[1],
+                &storages.2,
+                &layouts[2],
+            )
+        });
+        assert_eq!(result?.1.dims(), x);
+        Ok(launches)
+    }
+
+    #[test]
+    fn neighbours_share_a_row() -> Result<()> {
+        let Some(device) = gpu("neighbours_share_a_row") else {
+            return Ok(());
+        };
+        // (2, 5, 10, depth): 100 rows. A thread takes 16 bytes of angles, or 8 where pairs are neighbours.
+        for (rope, positions, dtype, depth, grid, block) in [
+            (rope as Rope, 10, DType::F32, 64, 4, [8, 32]),
+            (rope, 10, DType::F32, 10, 1, [2, 128]),
+            (rope, 10, DType::F16, 64, 2, [4, 64]),
+            (rope, 10, DType::F64, 64, 7, [16, 16]),
+            (rope, 10, DType::F32, 4096, 32, [256, 1]),
+            (rope_i, 10, DType::F32, 64, 7, [16, 16]),
+            (rope_i, 10, DType::F16, 64, 4, [8, 32]),
+            (rope_thd, 5, DType::F32, 64, 4, [8, 32]),
+        ] {
+            let angles = [positions, depth / 2];
+            let found = launched(
+                &device,
+                rope,
+                [dtype; 3],
+                &[2, 5, 10, depth],
+                &angles,
+                &angles,
+            )?;
+            let found: Vec<_> = found
+                .iter()
+                .map(|launch| (launch.grid, launch.block))
+                .collect();
+            assert_eq!(found, [([grid, 1, 1], block)], "{dtype:?}, {depth}");
+        }
+        for empty in [[0, 5, 10, 64], [2, 5, 0, 64], [2, 5, 10, 0]] {
+            let angles = [10, empty[3] / 2];
+            let found = launched(&device, rope, [DType::F32; 3], &empty, &angles, &angles)?;
+            assert!(found.is_empty());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn angles_fit_the_tensor() -> Result<()> {
+        let Some(device) = gpu("angles_fit_the_tensor") else {
+            return Ok(());
+        };
+        let shape = [2, 3, 5, 8];
+        let fits = |cos: &[usize], sin: &[usize]| {
+            launched(&device, rope, [DType::F32; 3], &shape, cos, sin).is_ok()
+        };
+        assert!(fits(&[5, 4], &[5, 4]));
+        assert!(fits(&[7, 4], &[5, 4]), "more positions than there are rows");
+        assert!(!fits(&[4, 4], &[5, 4]));
+        assert!(!fits(&[5, 4], &[4, 4]));
+        assert!(!fits(&[5, 3], &[5, 3]));
+        assert!(!fits(&[5, 5], &[5, 4]));
+        assert!(!fits(&[5 * 4], &[5, 4]));
+        assert!(fits(&[2, 5, 4], &[2, 5, 4]));
+        assert!(fits(&[2, 5, 4], &[5, 4]));
+        assert!(!fits(&[3, 5, 4], &[2, 5, 4]));
+        assert!(!fits(&[1, 5, 4], &[1, 5, 4]));
+        assert!(
+            !fits(&[2, 6, 4], &[2, 5, 4]),
+            "batches of different lengths"
+        );
+        for dtypes in [
+            [DType::F32, DType::F16, DType::F32],
+            [DType::F32, DType::F32, DType::F16],
+        ] {
+            assert!(launched(&device, rope, dtypes, &shape, &[5, 4], &[5, 4]).is_err());
+        }
+        Ok(())
+    }
+}

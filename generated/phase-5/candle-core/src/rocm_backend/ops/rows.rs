@@ -173,7 +173,7 @@ mod tests {
         }
         assert_eq!(teams(3).blocks(1), 1);
         assert_eq!(teams(3).blocks(65), 2);
-        assert_eq!(Teams::of_blocks(256).blocks(65), 65);
+        assert_eq!(Teams::of_blocks(256).blocks(MAX_GRID - 1), MAX_GRID - 1);
         assert_eq!(Teams::of_blocks(256).blocks(usize::MAX / 256), MAX_GRID);
     }
 
@@ -223,10 +223,20 @@ mod tests {
         assert_eq!(held(&[10, 1024]), Some(256));
         assert_eq!(held(&[10, 16384]), Some(1024));
         assert_eq!(held(&[10, 16388]), None);
+        // At least two waves: rows of 65 packs, of which a thread of a block holds four, but one of a wave just one.
+        let short = Holding {
+            by_wave: 4,
+            ..holding
+        };
+        let teams = rows(&[1000, 260]).held_teams(short, CARD);
+        assert_eq!(teams, Some(Teams::of_blocks(128)));
         let streamed = |dims: &[usize]| rows(dims).streamed_teams(holding, CARD).width;
         assert_eq!(streamed(&[10, 7]), 8);
         assert_eq!(streamed(&[10, 255]), 64);
         assert_eq!(streamed(&[10, 257]), 256);
-        assert_eq!(streamed(&[10, 16388]), 1024);
+        assert_eq!(streamed(&[10, 1024]), 64);
+        assert_eq!(streamed(&[10, 1028]), 256);
+        assert_eq!(streamed(&[10, 16380]), 256);
+        assert_eq!(streamed(&[10, 16384]), 1024);
     }
 }

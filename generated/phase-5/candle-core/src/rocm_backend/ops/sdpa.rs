@@ -404,6 +404,9 @@ impl Attention<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::ops::to_cpu_storage;
+    use crate::rocm_backend::testing::{allocations_of, gpu, launches_of, Launched};
+    use crate::{CpuStorage, Device, Storage, Tensor};
 
     const SIZES: Sizes = Sizes {
         batch: 1,
@@ -447,5 +450,385 @@ mod tests {
         ] {
             assert_eq!(columns(given), taken, "{given}");
         }
+    }
+
+    #[test]
+    fn kernels_count_in_32_bits() {
+        let fits = |sizes: Sizes| sizes.check().is_ok();
+        const MOST: usize = (1 << 31) - 1;
+        let one = Sizes {
+            batch: 1,
+            heads: 1,
+            key_heads: 1,
+            queries: 1,
+            keys: 1,
+            depth: 1,
+            columns: 1,
+        };
+        for (size, expected) in [(MOST, true), (MOST + 1, false)] {
+            assert_eq!(fits(Sizes { keys: size, ..one }), expected);
+            assert_eq!(fits(Sizes { depth: size, ..one }), expected);
+            assert_eq!(fits(Sizes { batch: size, ..one }), expected);
+            assert_eq!(fits(Sizes { heads: size, ..one }), expected);
+            assert_eq!(
+                fits(Sizes {
+                    queries: size,
+                    ..one
+                }),
+                expected
+            );
+        }
+        let many = |batch, heads, queries, columns| {
+            fits(Sizes {
+                batch,
+                heads,
+                queries,
+                columns,
+                ..one
+            })
+        };
+        assert!(many(1 << 10, 1 << 10, 1 << 10, 64));
+        assert!(!many(1 << 11, 1 << 10, 1 << 10, 64));
+        assert!(
+            !many(1 << 10, 1 << 10, 1 << 10, 129),
+            "times the parts of a row"
+        );
+        assert!(many(1 << 20, 1 << 10, 0, 64), "no query, but heads");
+        assert!(!many(1 << 20, 1 << 11, 0, 64));
+    }
+
+    #[test]
+    fn heads_share_keys() {
+        assert_eq!(SIZES.group(), 4);
+        let card = Card {
+            wave_size: 32,
+            multiprocessors: 8,
+        };
+        // 32 blocks for two heads of keys: 16 parts; of a batch of two 8, of 2047 keys as many as have 256.
+        assert_eq!(SIZES.parts(card), 16);
+        assert_eq!(Sizes { batch: 2, ..SIZES }.parts(card), 8);
+        assert_eq!(
+            Sizes {
+                key_heads: 1,
+                ..SIZES
+            }
+            .parts(card),
+            16
+        );
+        assert_eq!(
+            Sizes {
+                key_heads: 8,
+                ..SIZES
+            }
+            .parts(card),
+            4
+        );
+        assert_eq!(
+            Sizes {
+                keys: 2047,
+                ..SIZES
+            }
+            .parts(card),
+            7
+        );
+    }
+
+    /// Small numbers that repeat at no period of a kernel.
+    fn numbers(shape: [usize; 4], seed: usize) -> Result<Tensor> {
+        let count: usize = shape.iter().product();
+        let number = |i: usize| ((i + seed) * 7919 % 1009) as f32 / 504. - 1.;
+        let data: Vec<f32> = (0..count).map(number).collect();
+        Tensor::from_vec(data, &shape, &Device::Cpu)
+    }
+
+    type Attended = (Result<(Vec<f32>, Shape)>, Vec<Launched>);
+
+    /// What `sdpa` computes of tensors on the device, and what it launches.
+    fn attended(
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        mask: Option<&Tensor>,
+        scores: Scores,
+    ) -> Attended {
+        let held = [q, k, v].map(Tensor::storage_and_layout);
+        let held_mask = mask.map(Tensor::storage_and_layout);
+        fn on_rocm(storage: &Storage) -> &RocmStorage {
+            match storage {
+                Storage::Rocm(storage) => storage,
+                _ => panic!("the tensors are on the device"),
+            }
+        }
+        let [q, k, v] = held
+            .each_ref()
+            .map(|(storage, layout)| (on_rocm(storage), *layout));
+        let mask = held_mask
+            .as_ref()
+            .map(|(storage, layout)| (on_rocm(storage), *layout));
+        let (result, launches) = launches_of(|| sdpa(q, k, v, mask, scores));
+        let read = || {
+            let (y, shape) = result?;
+            match to_cpu_storage(&y)? {
+                CpuStorage::F32(y) => Ok((y, shape)),
+                _ => Ok((vec![], shape)),
+            }
+        };
+        (read(), launches)
+    }
+
+    /// The same with plain loops.
+    fn plainly(
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        mask: Option<&Tensor>,
+        scores: Scores,
+    ) -> Result<Vec<f32>> {
+        let (batch, heads, queries, depth) = q.dims4()?;
+        let (_, key_heads, keys, _) = k.dims4()?;
+        let columns = v.dims4()?.3;
+        let flat = |x: &Tensor| x.flatten_all()?.to_vec1::<f32>();
+        let (q, k, v) = (flat(q)?, flat(k)?, flat(v)?);
+        let mask = mask.map(flat).transpose()?;
+        let mut y = Vec::new();
+        for row in 0..batch * heads * queries {
+            let (head, query) = (row / queries, row % queries);
+            let (b, shared) = (head / heads, head % heads / (heads / key_heads));
+            let first = (b * key_heads + shared) * keys;
+            let score = |key: usize| {
+                let pairs = (0..depth).map(|d| (q[row * depth + d], k[(first + key) * depth + d]));
+                let product: f64 = pairs.map(|(a, b)| f64::from(a) * f64::from(b)).sum();
+                let (scale, cap) = (f64::from(scores.scale), f64::from(scores.softcapping));
+                let product = product * scale;
+                let capped = if cap == 1. {
+                    product
+                } else {
+                    cap * (product / cap).tanh()
+                };
+                match &mask {
+                    Some(mask) => capped + f64::from(mask[row * keys + key]),
+                    None if scores.causal && key + queries > keys + query => f64::NEG_INFINITY,
+                    None => capped,
+                }
+            };
+            let powers: Vec<f64> = (0..keys).map(|key| score(key).exp()).collect();
+            let total: f64 = powers.iter().sum();
+            for column in 0..columns {
+                let value = |key: usize| f64::from(v[(first + key) * columns + column]);
+                let sum: f64 = powers
+                    .iter()
+                    .enumerate()
+                    .map(|(key, p)| p * value(key))
+                    .sum();
+                y.push((sum / total) as f32);
+            }
+        }
+        Ok(y)
+    }
+
+    const PLAIN: Scores = Scores {
+        scale: 0.5,
+        softcapping: 1.,
+        causal: false,
+    };
+
+    /// Sizes in the order of their fields, how the keys are cut, and the kernels that are launched, more often where
+    /// there are more blocks than a launch has.
+    #[test]
+    fn attention_is_what_plain_loops_compute() -> Result<()> {
+        let Some(device) = gpu("attention_is_what_plain_loops_compute") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let (tiles, split) = ("sdpa_tiles_f32", "sdpa_split_f32");
+        for (sizes, kernel, launches) in [
+            ([2, 4, 2, 3, 70, 16, 16], format!("{split}_64"), 1),
+            ([1, 3, 3, 8, 40, 12, 100], format!("{split}_128"), 1),
+            ([1, 2, 1, 2, 40, 132, 8], format!("{split}_256"), 1),
+            ([3, 8, 4, 8, 20, 8, 8], format!("{split}_64"), 2),
+            ([1, 1, 1, 5, 30, 260, 8], format!("{tiles}_64"), 1),
+            ([1, 2, 2, 2, 30, 6, 8], format!("{tiles}_64"), 1),
+            ([1, 2, 2, 9, 30, 8, 8], format!("{tiles}_64"), 1),
+            ([3, 5, 5, 130, 20, 8, 8], format!("{tiles}_64"), 2),
+            ([1, 2, 1, 65, 33, 8, 65], format!("{tiles}_128"), 1),
+            ([1, 9, 3, 65, 10, 4, 300], format!("{tiles}_256"), 2),
+        ] {
+            let [batch, heads, key_heads, queries, keys, depth, columns] = sizes;
+            let q = numbers([batch, heads, queries, depth], 1)?;
+            let k = numbers([batch, key_heads, keys, depth], 2)?;
+            let v = numbers([batch, key_heads, keys, columns], 3)?;
+            let mask = numbers([batch, heads, queries, keys], 4)?;
+            let on = |x: &Tensor| x.to_device(&device);
+            let (on_q, on_k, on_v, on_mask) = (on(&q)?, on(&k)?, on(&v)?, on(&mask)?);
+            for (with_mask, scores) in [
+                (false, PLAIN),
+                (
+                    true,
+                    Scores {
+                        causal: true,
+                        ..PLAIN
+                    },
+                ),
+                (
+                    false,
+                    Scores {
+                        causal: queries <= keys,
+                        ..PLAIN
+                    },
+                ),
+                (
+                    false,
+                    Scores {
+                        softcapping: 0.7,
+                        ..PLAIN
+                    },
+                ),
+            ] {
+                let what = format!("{sizes:?}, {with_mask}, {scores:?}");
+                let masks = with_mask.then_some((&mask, &on_mask));
+                let wanted = plainly(&q, &k, &v, masks.map(|(mask, _)| mask), scores)?;
+                let given = masks.map(|(_, mask)| mask);
+                let (found, launched) = attended(&on_q, &on_k, &on_v, given, scores);
+                let (found, shape) = found?;
+                assert_eq!(shape.dims(), [batch, heads, queries, columns], "{what}");
+                let names: Vec<_> = launched.iter().map(|l| l.kernel.as_str()).collect();
+                assert_eq!(names, vec![kernel.as_str(); launches], "{what}");
+                for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                    let error = (found - wanted).abs();
+                    assert!(error < 1e-5, "{what}: {found} instead of {wanted} at {at}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn parts_of_many_keys_are_put_together() -> Result<()> {
+        let Some(device) = gpu("parts_of_many_keys_are_put_together") else {
+            return Ok(());
+        };
+        let card = Card::of(&device);
+        let device = Device::Rocm(device);
+        for (heads, key_heads, queries, keys, columns) in [(2, 1, 1, 1100, 64), (6, 2, 5, 700, 80)]
+        {
+            let q = numbers([2, heads, queries, 8], 5)?;
+            let k = numbers([2, key_heads, keys, 8], 6)?;
+            let v = numbers([2, key_heads, keys, columns], 7)?;
+            let on = |x: &Tensor| x.to_device(&device);
+            let (found, launched) = attended(&on(&q)?, &on(&k)?, &on(&v)?, None, PLAIN);
+            let wanted = plainly(&q, &k, &v, None, PLAIN)?;
+            for (found, wanted) in found?.0.iter().zip(&wanted) {
+                assert!((found - wanted).abs() < 1e-5, "{found} instead of {wanted}");
+            }
+            let room = card.multiprocessors * 4 / (2 * key_heads);
+            if room.min(keys / 256) > 1 {
+                let last = launched.last().expect("there are launches");
+                assert_eq!(last.kernel, "sdpa_combine_f32");
+                let results = (2 * heads * queries * columns).div_ceil(256);
+                assert_eq!(last.grid, [results.min(MAX_GRID) as u32, 1, 1]);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn sums_of_parts_take_memory_only_where_there_are_parts() -> Result<()> {
+        let Some(device) = gpu("sums_of_parts_take_memory_only_where_there_are_parts") else {
+            return Ok(());
+        };
+        let card = Card::of(&device);
+        let own = Device::Rocm(RocmDevice::new_with_stream(0)?);
+        let Device::Rocm(stream) = &own else {
+            panic!("it was made so")
+        };
+        for keys in [200, 600] {
+            let zeros = |rows| Tensor::zeros((1, 1, rows, 8), DType::F32, &own);
+            let (q, k, v) = (zeros(1)?, zeros(keys)?, zeros(keys)?);
+            let held = [&q, &k, &v].map(Tensor::storage_and_layout);
+            let [q, k, v] = held.each_ref().map(|(storage, layout)| match &**storage {
+                Storage::Rocm(storage) => (storage, *layout),
+                _ => panic!("the tensors are on the device"),
+            });
+            let (result, blocks) = allocations_of(stream, || sdpa(q, k, v, None, PLAIN));
+            result?;
+            let parts = (card.multiprocessors * 4).min(keys / 256);
+            assert_eq!(blocks, if parts > 1 { 3 } else { 1 }, "{keys} keys");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn tensors_have_to_fit_together() -> Result<()> {
+        let Some(device) = gpu("tensors_have_to_fit_together") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let zeros = |shape: [usize; 4]| Tensor::zeros(&shape, DType::F32, &device);
+        let fits = |q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>| {
+            attended(q, k, v, mask, PLAIN).0.is_ok()
+        };
+        let q = zeros([2, 4, 3, 8])?;
+        let (k, v) = (zeros([2, 2, 5, 8])?, zeros([2, 2, 5, 6])?);
+        let mask = zeros([2, 4, 3, 5])?;
+        assert!(fits(&q, &k, &v, Some(&mask)));
+        for shape in [[1, 2, 5, 8], [2, 3, 5, 8], [2, 2, 4, 8], [2, 2, 5, 7]] {
+            assert!(!fits(&q, &zeros(shape)?, &v, None), "keys {shape:?}");
+        }
+        for shape in [[1, 2, 5, 6], [2, 1, 5, 6], [2, 2, 4, 6]] {
+            assert!(!fits(&q, &k, &zeros(shape)?, None), "values {shape:?}");
+        }
+        for shape in [[1, 4, 3, 5], [2, 2, 3, 5], [2, 4, 1, 5], [2, 4, 3, 4]] {
+            assert!(!fits(&q, &k, &v, Some(&zeros(shape)?)), "mask {shape:?}");
+        }
+        let three = (zeros([2, 3, 5, 8])?, zeros([2, 3, 5, 6])?);
+        assert!(!fits(&q, &three.0, &three.1, None), "4 heads share no 3");
+        let none = (zeros([2, 0, 5, 8])?, zeros([2, 0, 5, 6])?);
+        assert!(!fits(&q, &none.0, &none.1, None));
+        let halves = k.to_dtype(DType::F16)?;
+        assert!(!fits(&q, &halves, &v, None));
+        assert!(!fits(&q, &k, &v, Some(&mask.to_dtype(DType::F16)?)));
+        // A last dimension with gaps, which matters where it has more than one element.
+        let turned = zeros([2, 2, 8, 5])?.transpose(2, 3)?;
+        assert!(!fits(&q, &turned, &v, None));
+        let single = zeros([2, 2, 5, 3])?.narrow(3, 1, 1)?;
+        assert!(fits(&q, &k, &single, None));
+        if crate::rocm::device_count()? > 1 {
+            let other = v.to_device(&Device::new_rocm(1)?)?;
+            assert!(!fits(&q, &k, &other, None));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rows_of_whole_quads_are_packed() -> Result<()> {
+        let Some(device) = gpu("rows_of_whole_quads_are_packed") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let zeros = |shape: [usize; 4]| Tensor::zeros(&shape, DType::F32, &device);
+        let q = zeros([1, 2, 3, 8])?;
+        let (k, v) = (zeros([1, 2, 5, 8])?, zeros([1, 2, 5, 8])?);
+        // What is packed, and of few queries, is split.
+        let packed = |q: &Tensor, k: &Tensor, v: &Tensor| -> Result<bool> {
+            let (result, launches) = attended(q, k, v, None, PLAIN);
+            result?;
+            Ok(launches[0].kernel == "sdpa_split_f32_64")
+        };
+        assert!(packed(&q, &k, &v)?);
+        let part = |shape: [usize; 4], first: usize| zeros(shape)?.narrow(3, first, 8);
+        assert!(packed(&part([1, 2, 3, 12], 4)?, &k, &v)?);
+        for first in [1, 2, 3] {
+            let within = part([1, 2, 3, 12], first)?;
+            assert!(!packed(&within, &k, &v)?, "begins within a quad: {first}");
+        }
+        assert!(
+            !packed(&q, &part([1, 2, 5, 10], 0)?, &v)?,
+            "rows are no quads apart"
+        );
+        assert!(
+            !packed(&q, &k, &zeros([1, 2, 5, 6])?)?,
+            "columns are no quads"
+        );
+        Ok(())
     }
 }

@@ -130,6 +130,9 @@ impl Softmax<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::ops::{storage_from_slice, to_cpu_storage, zeros_impl};
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::CpuStorage;
 
     /// The count and length of rows' chunks, where 16 blocks keep the card busy.
     fn chunked(dims: &[usize], element: Element) -> Option<(usize, usize)> {
@@ -149,5 +152,96 @@ mod tests {
         assert_eq!(chunked(&[1, 1 << 20], Element::F32), Some((16, 1 << 16)));
         assert_eq!(chunked(&[1, 32770], Element::F32), Some((3, 10924)));
         assert_eq!(chunked(&[1, 32770], Element::BF16), Some((3, 10928)));
+    }
+
+    /// The kernels for zeros of this shape.
+    fn kernels(device: &RocmDevice, dtype: DType, shape: &[usize]) -> Result<Vec<String>> {
+        let shape = Shape::from(shape);
+        let x = zeros_impl(device, &shape, dtype)?;
+        let layout = Layout::contiguous(shape);
+        let (result, launches) = launches_of(|| softmax_last_dim(&x, &layout));
+        result?;
+        Ok(launches.into_iter().map(|launch| launch.kernel).collect())
+    }
+
+    #[test]
+    fn kernels_suit_the_rows() -> Result<()> {
+        let Some(device) = gpu("kernels_suit_the_rows") else {
+            return Ok(());
+        };
+        let by = |dtype, length| kernels(&device, dtype, &[1, length]);
+        let wave = Card::of(&device).wave_size;
+        // A wave holds a row of a pack for each lane; more lanes are several waves, of which 16-bit floats have kernels
+        // of their own.
+        assert_eq!(by(DType::F16, wave * 8)?, ["softmax_f16_held"]);
+        assert_eq!(by(DType::F16, wave * 8 + 8)?, ["softmax_packed_f16_held"]);
+        assert_eq!(by(DType::BF16, wave * 16)?, ["softmax_packed_bf16_held"]);
+        assert_eq!(by(DType::F32, wave * 8)?, ["softmax_f32_held"]);
+        assert_eq!(by(DType::F64, wave * 8)?, ["softmax_f64_held"]);
+        assert_eq!(
+            by(DType::F16, 1001)?,
+            ["softmax_f16_streamed"],
+            "no whole packs"
+        );
+        // Rows longer than 1024 threads hold: in chunks, if they are few.
+        let longest = 1024 * table::HELD.on(device.tuning());
+        assert_eq!(by(DType::F32, longest)?, ["softmax_f32_held"]);
+        let chunks = ["softmax_f32_totals", "softmax_f32_chunks"];
+        assert_eq!(by(DType::F32, longest + 4)?, chunks);
+        assert_eq!(by(DType::F64, 8 * 1024)?, ["softmax_f64_held"]);
+        assert_eq!(by(DType::F64, 8 * 1024 + 2)?, ["softmax_f64_streamed"]);
+        assert_eq!(by(DType::F16, 64 * 1024)?, ["softmax_packed_f16_held"]);
+        assert_eq!(by(DType::F16, 64 * 1024 + 8)?[0], "softmax_f16_totals");
+        let none: [&str; 0] = [];
+        assert_eq!(kernels(&device, DType::F32, &[3, 0])?, none);
+        assert_eq!(kernels(&device, DType::F32, &[0, 3])?, none);
+        assert!(kernels(&device, DType::F32, &[]).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_long_row_keeps_the_card_busy() -> Result<()> {
+        let Some(device) = gpu("a_long_row_keeps_the_card_busy") else {
+            return Ok(());
+        };
+        let length = 20 * table::LEAST_CHUNK;
+        let x = zeros_impl(&device, &Shape::from(length), DType::F32)?;
+        let (result, launches) = launches_of(|| softmax_last_dim(&x, &Layout::contiguous(length)));
+        result?;
+        let room = table::BLOCKS_PER_PROCESSOR.on(device.tuning());
+        let most = Card::of(&device).multiprocessors * room;
+        for launch in launches {
+            assert_eq!(launch.grid, [most.min(20) as u32, 1, 1]);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn chunks_of_a_row_share_its_total() -> Result<()> {
+        let Some(device) = gpu("chunks_of_a_row_share_its_total") else {
+            return Ok(());
+        };
+        for (rows, length) in [(1, 40_003), (2, 50_000)] {
+            let data: Vec<f32> = (0..rows * length)
+                .map(|i| (i * 37 % 101) as f32 / 9.)
+                .collect();
+            let x = storage_from_slice(&device, &data)?;
+            let layout = Layout::contiguous((rows, length));
+            let (result, launches) = launches_of(|| softmax_last_dim(&x, &layout));
+            assert_eq!(launches.len(), 2, "{rows} x {length}");
+            let CpuStorage::F32(found) = to_cpu_storage(&result?.0)? else {
+                panic!("f32 stays f32")
+            };
+            for (row, found) in data.chunks(length).zip(found.chunks(length)) {
+                let powers = row.iter().map(|&x| f64::from(x).exp());
+                let total: f64 = powers.clone().sum();
+                for (power, &found) in powers.zip(found) {
+                    let wanted = power / total;
+                    let error = (f64::from(found) - wanted).abs() / wanted;
+                    assert!(error < 1e-5, "{found} instead of {wanted}");
+                }
+            }
+        }
+        Ok(())
     }
 }
