@@ -33,6 +33,8 @@ def command(
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
+    if workspace.settled:
+        options.note("what was interrupted is settled: the tree is as it was before, or as it was to be")
     if not workspace.tried:
         options.note_untried(workspace)
     chosen, reached = workspace.gating(gating), workspace.runtime(runtime)

@@ -13,12 +13,20 @@ from codegen.cli import options
 @options.force
 @options.as_json
 def command(candle: str, *, phase: int | None, force: bool, as_json: bool) -> None:
-    """Take phases back from the folder CANDLE, last one first; every byte is as before."""
+    """Take phases back from the folder CANDLE, last one first; every byte is as before.
+
+    An apply or revert that was interrupted is settled first; where nothing is applied then, that is all.
+    """
     from codegen.plan.apply import revert_phases
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
-    reverted = revert_phases(workspace, down_to=phase, force=force)
+    if workspace.settled:
+        options.note("what was interrupted is settled: the tree is as it was before, or as it was to be")
+    if workspace.settled and not workspace.applied and phase is None:
+        reverted: tuple[int, ...] = ()
+    else:
+        reverted = revert_phases(workspace, down_to=phase, force=force)
     if as_json:
         options.print_json("revert", workspace, reverted=list(reverted))
         return

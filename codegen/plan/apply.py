@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -94,9 +95,10 @@ def deviations(
     expected = {change.path: change.after for change in plan.changes}
     found = []
     for path, content in expected.items():
-        actual = digest_of(workspace.root / path)
+        actual = digest_of(workspace.root, path)
         if actual is None:
-            found.append(Deviation(path, "is missing"))
+            is_there = os.path.lexists(workspace.root / path)
+            found.append(Deviation(path, "is no file of the tree" if is_there else "is missing"))
         elif actual != sha256(content):
             pristine = workspace.tree.exists(path) and actual == sha256(workspace.tree.read(path))
             found.append(Deviation(path, "is not applied" if pristine else "differs"))

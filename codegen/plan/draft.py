@@ -12,9 +12,11 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen import beneath
 from codegen.errors import Conflict, HandEdited, InputOutputError, Problem
 from codegen.plan.disk import remedy_for
-from codegen.plan.record import AppliedFile, AppliedPhase, checked_path, original_bytes, sha256, target_of
+from codegen.plan.fields import checked_path
+from codegen.plan.record import AppliedFile, AppliedPhase, original, reading, sha256, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds, and its permission bits."""
+    """What a file holds, its permission bits and extended attributes."""
 
     data: bytes
     mode: int
+    attributes: beneath.Attributes = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +99,7 @@ class Draft:
                 if (None if current is None else sha256(current.data)) != file.after:
                     reason = "is missing" if current is None else f"was changed since phase {phase.phase} was applied"
                     edited.append(Problem(f"{file.path} {reason}"))
-                original = original_bytes(self._root, phase.phase, file)
-                mode = _usual_mode() if file.mode is None else file.mode
-                self._now[target] = None if original is None else Content(original, mode)
+                self._now[target] = self._original(phase.phase, file, current)
             self._dropped.update(phase.folders)
         if edited and not force:
             raise HandEdited(edited, remedy="take the edits out of those files, or lose them with --force")
@@ -149,11 +150,22 @@ class Draft:
                 else "is not what the plan was made from"
             )
             edited.append(Problem(f"{change.path} {reason}"))
-        self._now[target] = Content(change.after, _usual_mode() if current is None else current.mode)
+        self._now[target] = (
+            Content(change.after, _usual_mode())
+            if current is None
+            else Content(change.after, current.mode, current.attributes)
+        )
         if current is None:
             return AppliedFile(change.path, None, sha256(change.after), None)
         self._originals.append(Original(phase, change.path, current, owner_of(self._found[target].status)))
         return AppliedFile(change.path, sha256(current.data), sha256(change.after), current.mode)
+
+    def _original(self, phase: int, file: AppliedFile, current: Content | None) -> Content | None:
+        """What the file was before the phase; its extended attributes stay what they are now."""
+        found = original(self._root, phase, file)
+        if found is None or file.mode is None:
+            return None
+        return Content(found.data, file.mode, found.attributes if current is None else current.attributes)
 
     def _look(self, target: Path, path: str, phase: int | None = None) -> Content | None:
         if target not in self._found:
@@ -171,9 +183,8 @@ class Draft:
             old, new = found.content, self._now[target]
             if (old.data if old is not None else None) == (new.data if new is not None else None):
                 continue
-            # A rename would replace a write-protected file all the same; whoever protected it meant something else.
-            if old is not None and not os.access(target, os.W_OK):
-                raise InputOutputError(f"cannot write {target}: it is write-protected", remedy=remedy_for(errno.EACCES))
+            if old is not None:
+                _require_replaceable(target, found, gone=new is None)
             yield Swap(found.path, target, old, new, found.original_of, found.status)
 
 
@@ -203,16 +214,36 @@ def _usual_mode() -> int:
 
 def _read(target: Path) -> tuple[Content | None, os.stat_result | None]:
     try:
-        status = target.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise Conflict(f"{target} is not a regular file", remedy="move it away: a file belongs there")
-        return Content(target.read_bytes(), stat.S_IMODE(status.st_mode)), status
-    except (FileNotFoundError, NotADirectoryError):
-        return None, None
+        found = beneath.read(target, attributes=True)
     except OSError as error:
+        if error.errno in (errno.EISDIR, errno.EINVAL):
+            raise Conflict(f"{target} is not a regular file", remedy="move it away: a file belongs there") from error
         raise InputOutputError(
-            f"cannot read {target}: {error.strerror}", remedy="make it readable for you, then run the command again"
+            f"cannot read {target}: {error.strerror}",
+            remedy=remedy_for(error.errno, "make it readable for you, then run the command again"),
         ) from error
+    if found is None:
+        return None, None
+    return Content(found.data, stat.S_IMODE(found.status.st_mode), found.attributes), found.status
+
+
+def _require_replaceable(target: Path, found: _Found, *, gone: bool) -> None:
+    """Raises `InputOutputError` for a write-protected file, and `Conflict` for one that has other names.
+
+    A rename would replace the first all the same, and whoever protected it meant something else. Under the other names
+    of the second the old bytes would stay, which does not matter where the file is to be gone.
+    """
+    with reading(target), beneath.parent(target) as (folder, name):
+        writable = os.access(name, os.W_OK, dir_fd=folder)
+    if not writable:
+        raise InputOutputError(f"cannot write {target}: it is write-protected", remedy=remedy_for(errno.EACCES))
+    if not gone and found.status is not None and found.status.st_nlink > 1:
+        raise Conflict(
+            f"{target} is one of {found.status.st_nlink} names of the same file (hard links), and the others would not "
+            "be changed with it",
+            remedy=f"make it a file of its own (cp -p {found.path} copy; mv copy {found.path}), or work on a copy of "
+            "the tree",
+        )
 
 
 def _require_distinct(root: Path, changes: Iterable[FileChange]) -> None:

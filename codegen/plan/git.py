@@ -41,7 +41,7 @@ def uncommitted(root: Path, record: Record | None = None) -> tuple[str, ...]:
     # `XY path`, ended by NUL, relative to the top of the repository whatever the working directory.
     paths = {os.fsdecode(entry[3 + len(prefix) :]) for entry in status.stdout.split(b"\0") if entry}
     ours = record.left() if record is not None else {}
-    return tuple(sorted(path for path in paths if path not in ours or digest_of(root / path) != ours[path]))
+    return tuple(sorted(path for path in paths if path not in ours or digest_of(root, path) != ours[path]))
 
 
 def require_clean(root: Path, record: Record | None = None) -> None:

@@ -4,32 +4,49 @@ Everything lies below `.candle-rocm/transaction/`:
 
     before/<phase>/<path>   what a file is before a phase that is being applied; becomes `.candle-rocm/before/<phase>/`
     old/<n>                 the file `n` of the journal as it is now, where `before/` does not have that already
-    new/<n>                 what the file `n` of the journal becomes
+    new/<n>                 what the file `n` of the journal becomes; then, where files can be exchanged, what it was
     record.json             the record afterwards, missing when no phase is left
     journal.json            the journal; its name tells the state (see transaction.py)
+
+A journal may have been made up, as a record may: it is held against the record that it would change, each file that it
+names has the one name that we would give it, and what is given back has the hash that it says.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from codegen.errors import HandEdited, Problem
+from codegen import beneath
+from codegen.errors import Conflict, HandEdited, Problem
+from codegen.plan.exchange import digest_at, put, take_away
+from codegen.plan.fields import (
+    checked_digest,
+    checked_path,
+    checked_phase,
+    corrupt,
+    decode_json,
+    distinct,
+    only,
+    shown,
+    start_of,
+    take,
+    take_optional,
+)
 from codegen.plan.record import (
     SCHEMA_VERSION,
     Home,
-    checked_path,
-    corrupt,
-    decode_json,
-    digest_of,
-    take,
-    take_optional,
+    Record,
+    decode_record,
+    read_document,
+    reading,
+    require_schema,
     target_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from codegen.plan.disk import Disk
@@ -73,110 +90,227 @@ class Journal:
 
     @classmethod
     def read(cls, source: Path) -> Journal:
-        """The journal in `source`. Raises `Conflict` when it is corrupt."""
-        document = decode_json(source.read_bytes(), source)
+        """The journal in `source`. Raises `Conflict` when it is corrupt, and `InputOutputError`."""
+        document = decode_json(read_document(source) or b"", source)
         try:
-            files = tuple(_file(item) for item in take(document, "files", list))
+            require_schema(document, source)
+            only(document, "schema_version", "files", "made", "dropped", "taken_back", "applied", "recorded")
+            taken_back, applied = (
+                tuple(checked_phase(number) for number in take(document, key, list))
+                for key in ("taken_back", "applied")
+            )
+            files = tuple(_file(item, index, applied) for index, item in enumerate(take(document, "files", list)))
             made, dropped = (
                 tuple(checked_path(folder) for folder in take(document, key, list)) for key in ("made", "dropped")
             )
-            taken_back, applied = (
-                tuple(_phase(number) for number in take(document, key, list)) for key in ("taken_back", "applied")
-            )
-            return cls(files, made, dropped, taken_back, applied, take(document, "recorded", bool))
+            for values, what in (
+                (taken_back, "taken_back"),
+                (applied, "applied"),
+                (made, "made"),
+                (dropped, "dropped"),
+            ):
+                distinct(values, f"'{what}'")
+            distinct(sorted(file.path for file in files), "the paths of 'files'")
+            recorded = take(document, "recorded", bool)
+            if applied and not recorded:
+                raise ValueError("'recorded' is false, which does not go with 'applied'")
         except ValueError as error:
-            corrupt(Problem(f"{source}: {error}"), source)
+            corrupt(Problem(str(error), start_of(source)), source)
+        return cls(files, made, dropped, taken_back, applied, recorded)
 
 
-def _file(item: object) -> JournalFile:
-    old, kept = take_optional(item, "old", str), take_optional(item, "kept", str)
-    if (old is None) != (kept is None):
-        raise ValueError(f"'kept' is {json.dumps(kept)}, which does not go with 'old'")
+def _file(item: object, index: int, applied: Collection[int]) -> JournalFile:
+    only(item, "path", "old", "new", "kept")
+    path = checked_path(take(item, "path", str))
+    old, new, kept = (take_optional(item, key, str) for key in ("old", "new", "kept"))
+    if old == new:
+        raise ValueError(f"'old' and 'new' of the file {index} are the same")
+    places = (None,) if old is None else (f"old/{index}", *(f"before/{phase}/{path}" for phase in applied))
+    if kept not in places:
+        raise ValueError(f"'kept' is {shown(kept)}, which does not go with 'old' and the path")
     return JournalFile(
-        checked_path(take(item, "path", str)),
-        old,
-        take_optional(item, "new", str),
-        None if kept is None else checked_path(kept),
+        path, None if old is None else checked_digest(old), None if new is None else checked_digest(new), kept
     )
-
-
-def _phase(number: object) -> int:
-    if type(number) is not int or number < 0:
-        raise ValueError(f"{json.dumps(number)} is not the number of a phase")
-    return number
 
 
 def settle(home: Home, disk: Disk, *, force: bool) -> bool:
     """Brings whatever is below `transaction/` to its end, and says whether there was something.
 
-    Raises `HandEdited`, unless `force`, when a file to be rolled back was changed since.
+    Raises `HandEdited`, unless `force`, when a file to be rolled back was changed since, `Conflict` for a journal that
+    is not ours or bytes that are damaged, and `InputOutputError`. The tree is then as it was.
     """
-    work = home.transaction
-    if not os.path.lexists(work):
+    if not home.is_interrupted():
         return False
-    if (work / COMMITTED).exists():
-        finish(home, disk, Journal.read(work / COMMITTED))
-    elif (work / PREPARED).exists():
+    work = home.transaction
+    if _is_there(work / COMMITTED):
+        journal = Journal.read(work / COMMITTED)
+        _require_own(home, journal, work / COMMITTED)
+        finish(home, disk, journal)
+    elif _is_there(work / PREPARED):
         _roll_back(home, disk, Journal.read(work / PREPARED), force=force)
     else:
         disk.clear(work)
     return True
 
 
+def _is_there(path: Path) -> bool:
+    with reading(path):
+        return beneath.status(path) is not None
+
+
+def _require_own(home: Home, journal: Journal, source: Path) -> None:
+    """A journal takes back phases of the record, removes folders that these made, and leaves a record of the rest.
+
+    Raises `Conflict` otherwise.
+    """
+    before, after = read_document(home.record), read_document(home.transaction / "record.json")
+    new = None if after is None else decode_record(after, home.transaction / "record.json")
+    old = None if before is None else decode_record(before, home.record)
+    if journal.recorded and new is None and old is None:
+        corrupt(Problem("'recorded' is true, but there is no record", start_of(source)), source)
+    if not _is_recorded(home, journal) and (wrong := _contradiction(journal, old, new)):
+        corrupt(Problem(wrong, start_of(source)), source)
+
+
+def _is_recorded(home: Home, journal: Journal) -> bool:
+    """Whether the record is as the transaction leaves it: that is done last, and only clearing away is left."""
+    return not _is_there(home.transaction / "record.json" if journal.recorded else home.record)
+
+
+def _contradiction(journal: Journal, old: Record | None, new: Record | None) -> str | None:
+    had = {phase.phase: phase for phase in old.phases} if old is not None else {}
+    left = {phase.phase for phase in new.phases} if new is not None else set()
+    if foreign := set(journal.taken_back) - had.keys():
+        return f"'taken_back' has {min(foreign)}, which is not applied"
+    made = {folder for phase in journal.taken_back for folder in had[phase].folders}
+    if unmade := set(journal.dropped) - made:
+        return f"'dropped' has {shown(min(unmade))}, which none of these phases made"
+    expected = (had.keys() - set(journal.taken_back)) | set(journal.applied)
+    return None if left == expected else f"it leaves the phases {sorted(left)} instead of {sorted(expected)}"
+
+
 def finish(home: Home, disk: Disk, journal: Journal) -> None:
     """The bookkeeping of a committed transaction. Each step is skipped when it is done already."""
     work = home.transaction
     disk.sync(work)
-    for folder in reversed(journal.dropped):
-        disk.drop(home.root.resolve() / folder)
-    for phase in journal.taken_back:
-        # Of a phase that is also applied anew, what is kept may be the new bytes already.
-        superseded = phase not in journal.applied or (work / "before" / str(phase)).exists()
-        if superseded and home.kept(phase).exists():
-            disk.clear(home.kept(phase))
-    for phase in journal.applied:
-        if (work / "before" / str(phase)).exists():
-            disk.replace(work / "before" / str(phase), home.kept(phase))
-    if journal.applied:
-        disk.sync(home.originals)
-    if not journal.recorded:
-        disk.unlink(home.record)
-    elif (work / "record.json").exists():
-        disk.replace(work / "record.json", home.record)
+    if not _is_recorded(home, journal):
+        _record(home, disk, journal)
     disk.sync(home.folder)
     disk.unlink(work / COMMITTED)
     disk.clear(work)
 
 
+def _record(home: Home, disk: Disk, journal: Journal) -> None:
+    work = home.transaction
+    for folder in reversed(journal.dropped):
+        disk.drop(home.root / folder)
+    for phase in journal.taken_back:
+        # Of a phase that is also applied anew, what is kept may be the new bytes already.
+        superseded = phase not in journal.applied or _is_there(work / "before" / str(phase))
+        if superseded and _is_there(home.kept(phase)):
+            disk.clear(home.kept(phase))
+    for phase in journal.applied:
+        if _is_there(work / "before" / str(phase)):
+            disk.replace(work / "before" / str(phase), home.kept(phase))
+    if journal.applied:
+        disk.sync(home.originals)
+    if journal.recorded:
+        disk.replace(work / "record.json", home.record)
+    else:
+        disk.unlink(home.record)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """A file that the transaction replaced, made or deleted."""
+
+    path: str
+    target: Path
+    now: str | None
+    """The hash of what is there."""
+    kept: Path | None
+    """Where its old bytes are, None when it did not exist."""
+    slot: Path
+    """`new/<n>`."""
+
+
 def _roll_back(home: Home, disk: Disk, journal: Journal, *, force: bool) -> None:
     """Gives every file back that was reached. Takes no space: renames and deletions only."""
     work = home.transaction
-    replaced = []
-    edited = []
-    for index, file in enumerate(journal.files):
-        target = target_of(home.root, file.path)
-        current = digest_of(target)
-        not_reached = (work / "new" / str(index)).exists() if file.new is not None else current is not None
-        if current == file.old or not_reached:
+    reached: list[_Reached] = []
+    edited: list[Problem] = []
+    targets = [target_of(home.root, file.path) for file in journal.files]
+    _require_parents(home, journal, targets)
+    for index, (file, target) in enumerate(zip(journal.files, targets, strict=True)):
+        slot = work / "new" / str(index)
+        now, put_aside = digest_at(target), digest_at(slot)
+        if now == file.old or not _is_reached(file, now, put_aside):
             continue
-        kept = None if file.kept is None else work / file.kept
-        if current != file.new:
+        if put_aside not in (None, file.old, file.new):
+            edited.append(Problem(f"{file.path} was changed while candle-rocm replaced it; that version is in {slot}"))
+        kept = None if file.old is None else _kept_bytes(work, file, slot, put_aside)
+        if now != file.new:
             was = "it did not exist before" if kept is None else f"what it was is in {kept}"
             edited.append(
                 Problem(f"{file.path} was changed after candle-rocm was interrupted while replacing it; {was}")
             )
-        replaced.append((target, kept))
+        reached.append(_Reached(file.path, target, now, kept, slot))
     if edited and not force:
         raise HandEdited(edited, remedy="move your version away or put that one back, then run the command again")
-    for target, kept in reversed(replaced):
-        if kept is None:
-            disk.unlink(target)
-        else:
-            disk.touch(kept)
-            disk.replace(kept, target)
-    for parent in sorted({target.parent for target, _ in replaced if target.parent.exists()}):
-        disk.sync(parent)
+    for file_ in reversed(reached):
+        _give_back(disk, file_)
+    for parent in sorted({file_.target.parent for file_ in reached}):
+        if _is_there(parent):
+            disk.sync(parent)
     for folder in reversed(journal.made):
-        disk.drop(home.root.resolve() / folder)
+        disk.drop(home.root / folder)
     disk.unlink(work / PREPARED)
     disk.clear(work)
+
+
+def _is_reached(file: JournalFile, now: str | None, put_aside: str | None) -> bool:
+    """Whether the transaction came as far as this file, which is not what it was.
+
+    Then `new/<n>` holds the new bytes no more: they were exchanged for the old ones, or renamed.
+    """
+    if file.new is None:
+        return now is None or put_aside is not None
+    return put_aside != file.new
+
+
+def _kept_bytes(work: Path, file: JournalFile, slot: Path, put_aside: str | None) -> Path:
+    """Where the old bytes of the file are. Raises `Conflict` when they are missing or damaged."""
+    kept = work / (file.kept or "")
+    found = digest_at(kept)
+    if found == file.old:
+        return kept
+    if put_aside == file.old:
+        return slot
+    raise Conflict(
+        f"{kept} is {'missing' if found is None else 'damaged'}: it holds what {file.path} was",
+        remedy=f"put {file.path} back by hand (git checkout), then delete {work}",
+    )
+
+
+def _give_back(disk: Disk, file: _Reached) -> None:
+    if file.kept is None:
+        done = take_away(disk, file.target, file.slot, file.now)
+    else:
+        disk.touch(file.kept)
+        done = put(disk, file.kept, file.target, file.now)
+    if not done:
+        raise HandEdited(f"{file.path} was changed while it was given back", remedy="run the command again")
+
+
+def _require_parents(home: Home, journal: Journal, targets: list[Path]) -> None:
+    """Folders that a transaction makes are those of files that it makes. Raises `Conflict` otherwise."""
+    needed = {
+        folder.as_posix()
+        for file, target in zip(journal.files, targets, strict=True)
+        if file.new is not None
+        for folder in target.relative_to(home.root).parents
+    }
+    if foreign := set(journal.made) - needed:
+        source = home.transaction / PREPARED
+        wrong = f"'made' has {shown(min(foreign))}, in which it makes no file"
+        corrupt(Problem(wrong, start_of(source)), source)

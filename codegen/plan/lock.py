@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from codegen.errors import Conflict, InputOutputError
+from codegen import beneath
+from codegen.errors import CandleRocmError, Conflict, InputOutputError
 from codegen.plan.disk import remedy_for
-from codegen.plan.record import Home
+from codegen.plan.record import Home, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,30 +28,76 @@ def locked(root: Path, disk: Disk) -> Iterator[Home]:
     The folder is removed again when no phase is applied at the end. Raises `Conflict` while another process holds the
     lock, and `InputOutputError` when `root` is no folder or the lock cannot be made.
     """
-    home = Home(root)
     if not root.is_dir():
         raise InputOutputError(f"{root} is not a folder", remedy="give the root of a Candle tree")
+    home = Home.of(root)
     descriptor = _lock(home, disk)
     try:
-        if not home.ignore.exists():
+        with reading(home.ignore):
+            ignore = beneath.status(home.ignore)
+            if ignore is not None and stat.S_ISLNK(ignore.st_mode):
+                raise beneath.link_refused(home.ignore)
+        if ignore is None:
             disk.write(home.ignore, b"*\n")
         yield home
     finally:
         try:
-            if not (home.record.exists() or os.path.lexists(home.transaction) or home.has_originals()):
-                with suppress(InputOutputError):  # a leftover harms nobody, and `recover` removes it
+            with suppress(CandleRocmError):  # a leftover harms nobody, and the next one to write removes it
+                if not _is_used(home):
                     _remove_home(home, disk)
         finally:
             os.close(descriptor)
 
 
+def is_locked(root: Path) -> bool:
+    """Whether another process is writing the tree `root` in this moment. Nothing is made or written."""
+    home = Home.of(root)
+    try:
+        descriptor = _open(home, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def busy(root: Path) -> Conflict:
+    """What is raised while another process writes the tree."""
+    return Conflict(f"another candle-rocm is changing {root}", remedy="wait until it is done, then run this again")
+
+
+def _is_used(home: Home) -> bool:
+    with reading(home.record):
+        found = beneath.status(home.record) or beneath.status(home.transaction)
+    return found is not None or home.has_originals()
+
+
+def _open(home: Home, how: int) -> int:
+    """The open file of the lock. Raises `OSError`, also where it is a link or no file."""
+    with beneath.parent(home.lock) as (folder, name):
+        descriptor = os.open(name, how | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(home.lock))
+    return descriptor
+
+
 def _lock(home: Home, disk: Disk) -> int:
     while True:
         if not home.exists():
-            with suppress(FileExistsError):
+            try:
                 disk.make_folder(home.folder)
+            except InputOutputError as error:
+                if not isinstance(error.__cause__, FileExistsError):
+                    raise
         try:
-            descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            descriptor = _open(home, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:
             continue  # its last owner removed the folder just now
         except OSError as error:
@@ -57,15 +106,12 @@ def _lock(home: Home, disk: Disk) -> int:
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), home.lock.stat()):
+            now = beneath.status(home.lock)
+            if now is not None and os.path.samestat(os.fstat(descriptor), now):
                 return descriptor
         except BlockingIOError:
             os.close(descriptor)
-            raise Conflict(
-                f"another candle-rocm is changing {home.root}", remedy="wait until it is done, then run this again"
-            ) from None
-        except FileNotFoundError:
-            pass  # its last owner removed the file between our opening and locking it
+            raise busy(home.root) from None
         except OSError as error:
             os.close(descriptor)
             raise InputOutputError(
@@ -75,7 +121,9 @@ def _lock(home: Home, disk: Disk) -> int:
 
 
 def _remove_home(home: Home, disk: Disk) -> None:
-    if home.originals.is_dir():
+    with reading(home.originals):
+        kept = beneath.status(home.originals)
+    if kept is not None:
         disk.remove_folder(home.originals)
     disk.unlink(home.lock)
     disk.unlink(home.ignore)

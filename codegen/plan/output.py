@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from codegen import __version__
 from codegen.errors import InputOutputError
+from codegen.plan.fields import checked_path
 from codegen.plan.patch import phase_patch
-from codegen.plan.record import checked_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

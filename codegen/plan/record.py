@@ -5,27 +5,57 @@ It lives in the tree, in a folder that git never sees:
     .candle-rocm/.gitignore              `*`
     .candle-rocm/record.json             the `Record`
     .candle-rocm/before/<phase>/<path>   a file as it was before that phase
+    .candle-rocm/lock                    held by the one candle-rocm that writes the tree (see lock.py)
     .candle-rocm/transaction/            only while phases are written or taken back (see journal.py)
 
-Everything is read with suspicion: somebody may have edited, truncated or copied it, and a path from it is written to.
+Everything is read with suspicion: somebody may have edited, truncated, copied or made it up. None of it may be a link
+or lie behind one (see beneath.py), every value of the record has to be one that candle-rocm writes (see fields.py),
+and bytes count only when they have the hash that the record gives.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import re
+import stat
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
-from codegen.errors import Conflict, InputOutputError, Location, Problem
+from codegen import beneath
+from codegen.errors import Conflict, InputOutputError, Problem
+from codegen.plan.disk import remedy_for
+from codegen.plan.fields import (
+    FOLDER,
+    LARGEST_DOCUMENT,
+    checked_digest,
+    checked_path,
+    checked_phase,
+    corrupt,
+    decode_json,
+    distinct,
+    is_guarded,
+    matching,
+    one_of,
+    only,
+    shown,
+    start_of,
+    take,
+    take_optional,
+)
+from codegen.release import VERSION
+from codegen.spec.kinds import Gating, Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 SCHEMA_VERSION = 1
-FOLDER = ".candle-rocm"
-"""Name of the folder of the record, in the root of the tree."""
+LARGEST_IN_ALL = 256 << 20
+"""Bytes of all files that a record names: a hundred times what the phases of a release change."""
+_WORD = re.compile(r"[0-9A-Za-z.+_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +63,12 @@ class Home:
     """Where the record of the tree `root` and its parts lie."""
 
     root: Path
+    """Free of links and absolute, where anything is read or written through this: see `of`."""
+
+    @classmethod
+    def of(cls, root: Path) -> Home:
+        """The home of the record of the tree that `root` leads to; the user may name it by a link."""
+        return cls(root.resolve())
 
     @property
     def folder(self) -> Path:
@@ -68,18 +104,39 @@ class Home:
 
     def exists(self) -> bool:
         """Whether the tree has the folder at all. Raises `Conflict` where it is a link or a file."""
-        if not self.folder.is_symlink() and self.folder.is_dir():
-            return True
-        if self.folder.is_symlink() or self.folder.exists():
-            raise Conflict(
-                f"{self.folder} is not a folder of candle-rocm's own (it is a link or a file)",
-                remedy="move it away: candle-rocm keeps its record of the tree under that name",
-            )
-        return False
+        return _is_own_folder(self.folder)
+
+    def is_interrupted(self) -> bool:
+        """Whether a transaction was begun and not brought to its end. Raises as `exists`."""
+        return self.exists() and _is_own_folder(self.transaction)
 
     def has_originals(self) -> bool:
-        """Whether the bytes of at least one phase are kept."""
-        return self.originals.is_dir() and any(self.originals.iterdir())
+        """Whether the bytes of at least one phase are kept. Raises as `exists`."""
+        with reading(self.originals):
+            return _is_own_folder(self.originals) and bool(beneath.names(self.originals))
+
+
+def _is_own_folder(path: Path) -> bool:
+    with reading(path):
+        found = beneath.status(path)
+    if found is None or stat.S_ISDIR(found.st_mode):
+        return found is not None
+    raise Conflict(
+        f"{path} is not a folder of candle-rocm's own (it is a link or a file)",
+        remedy="move it away: candle-rocm keeps its record of the tree under that name",
+    )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns an OSError inside the block into an `InputOutputError` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot read {path}: {error.strerror}",
+            remedy=remedy_for(error.errno, "make it readable for you, then run the command again"),
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +191,30 @@ class Record:
     def pristine_overlay(self, root: Path) -> Mapping[str, bytes | None]:
         """What every touched file was before all phases, None where it did not exist.
 
-        Raises `Conflict` when kept bytes are missing or are not those that the record speaks of.
+        Raises `Conflict` when kept bytes are missing or are not those that the record speaks of, and
+        `InputOutputError` when they cannot be read.
         """
         overlay: dict[str, bytes | None] = {}
+        size = 0
         for phase in self.phases:
             for file in phase.files:
                 if file.path not in overlay:
-                    overlay[file.path] = original_bytes(root, phase.phase, file)
+                    content = overlay[file.path] = original_bytes(root, phase.phase, file)
+                    size = _within_all(size + len(content or b""), Home.of(root).originals)
         return overlay
 
     def hand_edited(self, root: Path) -> tuple[str, ...]:
-        """Paths, sorted, whose bytes are not those that the last phase left; missing files are among them."""
-        return tuple(sorted(path for path, left in self.left().items() if digest_of(root / path) != left))
+        """Paths, sorted, whose bytes are not those that the last phase left; missing files are among them.
+
+        So are links that lead out of the tree: nothing is read there. Raises `InputOutputError`.
+        """
+        edited, size = [], 0
+        for path, left in self.left().items():
+            found = _in_tree(root, path)
+            size = _within_all(size + len(found or b""), root)
+            if found is None or sha256(found) != left:
+                edited.append(path)
+        return tuple(sorted(edited))
 
 
 def sha256(content: bytes) -> str:
@@ -153,61 +222,97 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def digest_of(path: Path) -> str | None:
-    """SHA-256 of a file, None where there is no such file (nothing there, or a folder)."""
+def digest_of(root: Path, path: str) -> str | None:
+    """SHA-256 of the tree's file `path`, links inside the tree followed.
+
+    None where there is no such file: nothing there, something else than a file, a link that leads out of the tree, or
+    more than candle-rocm would write. Raises `InputOutputError` when it cannot be read.
+    """
+    found = _in_tree(root, path)
+    return None if found is None else sha256(found)
+
+
+def _in_tree(root: Path, path: str) -> bytes | None:
     try:
-        return sha256(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        target = target_of(root, path)
+    except Conflict:
         return None
+    try:
+        found = beneath.read(target)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        if error.errno in _NO_FILE:
+            return None
+        raise _unreadable(target, error) from error
+    return None if found is None else found.data
 
 
-def original_bytes(root: Path, phase: int, file: AppliedFile) -> bytes | None:
-    """The bytes that `file` had before `phase`, None when it did not exist.
+_NO_FILE = (errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.EFBIG)
 
-    Raises `Conflict` when they are missing or damaged.
+
+def _within_all(size: int, where: Path) -> int:
+    if size > LARGEST_IN_ALL:
+        raise InputOutputError(
+            f"the record of {where} names files of more than {LARGEST_IN_ALL >> 20} MiB",
+            remedy="candle-rocm did not write that record: see who did, and start from a fresh tree",
+        )
+    return size
+
+
+def original(root: Path, phase: int, file: AppliedFile) -> beneath.Found | None:
+    """What is kept of `file` as it was before `phase`, None when it did not exist.
+
+    Raises `Conflict` when that is missing or damaged, and `InputOutputError` when it cannot be read.
     """
     if file.before is None:
         return None
-    kept = Home(root).original(phase, file.path)
+    kept = Home.of(root).original(phase, file.path)
     try:
-        content = kept.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        content = None
+        found = beneath.read(kept, attributes=True)
+    except IsADirectoryError:
+        found = None
     except OSError as error:
         raise _unreadable(kept, error) from error
-    if content is None or sha256(content) != file.before:
-        state = "missing" if content is None else "damaged"
+    if found is None or sha256(found.data) != file.before:
+        state = "missing" if found is None else "damaged"
         raise Conflict(
             f"{kept} is {state}: it holds what {file.path} was before phase {phase}",
             remedy=f"put pristine Candle's {file.path} back by hand (git checkout, or a fresh "
             f"candle-rocm fetch), then delete {FOLDER} and apply again",
         )
-    return content
+    return found
+
+
+def original_bytes(root: Path, phase: int, file: AppliedFile) -> bytes | None:
+    """The bytes that `file` had before `phase`, None when it did not exist. Raises as `original`."""
+    found = original(root, phase, file)
+    return None if found is None else found.data
 
 
 def load_record(root: Path) -> Record | None:
     """What is applied to the tree, None when nothing is.
 
     Raises `Conflict` with the location when the record is corrupt, comes from a newer candle-rocm, or was deleted
-    while the bytes that it speaks of are still there.
+    while the bytes that it speaks of are still there, and `InputOutputError` when it cannot be read.
     """
-    home = Home(root)
+    home = Home.of(root)
     if not home.exists():
         return None
-    try:
-        content = home.record.read_bytes()
-    except FileNotFoundError:
-        if home.has_originals() and not home.transaction.exists():
+    content = read_document(home.record)
+    if content is None:
+        if home.has_originals() and not home.is_interrupted():
             raise Conflict(
                 f"{home.record} is missing, but {home.originals} still holds what files were before",
                 remedy=f"restore the record, or put the files back by hand and delete {home.folder}",
-            ) from None
+            )
         return None
-    except OSError as error:
-        raise _unreadable(home.record, error) from error
     return decode_record(content, home.record)
+
+
+def read_document(source: Path) -> bytes | None:
+    """The bytes of a file of the record's own, None where it is not there. Raises `InputOutputError`."""
+    with reading(source):
+        found = beneath.read(source, limit=LARGEST_DOCUMENT)
+    return None if found is None else found.data
 
 
 def encode_record(record: Record) -> bytes:
@@ -224,70 +329,33 @@ def decode_record(content: bytes, source: Path) -> Record:
     """The record that `content` spells. Raises `Conflict`, located in `source`."""
     document = decode_json(content, source)
     try:
-        version = take(document, "schema_version", int)
-        if version != SCHEMA_VERSION:
-            raise Conflict(
-                Problem(f"the record has schema {version}, this candle-rocm knows {SCHEMA_VERSION}", _start(source)),
-                remedy="use the candle-rocm that applied the phases, or revert with it first",
-            )
-        header = RecordHeader(*(take(document, name, str) for name in ("tool_version", "release", "gating", "runtime")))
+        require_schema(document, source)
+        only(document, "schema_version", "tool_version", "release", "gating", "runtime", "phases")
+        header = RecordHeader(
+            matching(document, "tool_version", _WORD, "a version"),
+            matching(document, "release", VERSION, "a version such as 0.11.1"),
+            one_of(document, "gating", [each.value for each in Gating]),
+            one_of(document, "runtime", [each.value for each in Runtime]),
+        )
         phases = tuple(_phase(item) for item in take(document, "phases", list))
         numbers = [phase.phase for phase in phases]
-        if not numbers or numbers[0] < 0 or numbers != sorted(set(numbers)):
-            raise ValueError(f"'phases' are {numbers}, not one or more numbers in ascending order")
+        if not numbers or numbers != sorted(set(numbers)):
+            raise ValueError(f"'phases' are {shown(numbers)}, not one or more numbers in ascending order")
     except ValueError as error:
-        corrupt(Problem(str(error), _start(source)), source)
+        corrupt(Problem(str(error), start_of(source)), source)
     return Record(header, phases)
 
 
-def decode_json(content: bytes, source: Path) -> dict[str, Any]:
-    """The JSON object that `content` spells. Raises `Conflict`, located in `source`."""
-    text = content.decode("utf-8", errors="replace")
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        corrupt(Problem(error.msg, Location.in_text(str(source), text, error.lineno, error.colno)), source)
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets nested as deep
-        corrupt(Problem(str(error), _start(source)), source)
-    if not isinstance(document, dict):
-        corrupt(Problem("not a JSON object", _start(source)), source)
-    return document
-
-
-def corrupt(problem: Problem, source: Path) -> NoReturn:
-    """Raises the `Conflict` of a file of the record that is not as candle-rocm wrote it."""
-    raise Conflict(
-        Problem(f"corrupt: {problem.message}", problem.location),
-        remedy=f"restore {source.name} from a backup; without one, put pristine Candle's files back by hand "
-        f"(those that were changed are under {FOLDER}/before), then delete {FOLDER}",
-    )
-
-
-def take(document: object, key: str, kind: type) -> Any:
-    """`document[key]`, which must be of `kind`. Raises `ValueError` naming the key."""
-    if not isinstance(document, dict) or key not in document:
-        raise ValueError(f"'{key}' is missing")
-    value = document[key]
-    if type(value) is not kind:
-        raise ValueError(f"'{key}' is {json.dumps(value)}, not of type {kind.__name__}")
-    return value
-
-
-def take_optional(document: object, key: str, kind: type) -> Any:
-    """As `take`, and None where the value is null."""
-    if isinstance(document, dict) and key in document and document[key] is None:
-        return None
-    return take(document, key, kind)
-
-
-def checked_path(path: object) -> str:
-    """`path` when it names something below a tree and outside of the record. Raises `ValueError` otherwise."""
-    if not isinstance(path, str) or not path or "\0" in path:
-        raise ValueError(f"{json.dumps(path)} is not a path in the tree")
-    parts = PurePosixPath(path).parts
-    if path.startswith("/") or ".." in parts or "/".join(parts) != path or parts[0] in (FOLDER, ".git"):
-        raise ValueError(f"'{path}' is not a path in the tree")
-    return path
+def require_schema(document: object, source: Path) -> None:
+    """Raises `Conflict` for a document of another version of candle-rocm, and `ValueError` for one of none."""
+    version = take(document, "schema_version", int)
+    if version != SCHEMA_VERSION:
+        raise Conflict(
+            Problem(
+                f"the record has schema {shown(version)}, this candle-rocm knows {SCHEMA_VERSION}", start_of(source)
+            ),
+            remedy="use the candle-rocm that applied the phases, or revert with it first",
+        )
 
 
 def target_of(root: Path, path: str) -> Path:
@@ -301,7 +369,7 @@ def target_of(root: Path, path: str) -> Path:
         inside = target.relative_to(real_root)
     except (OSError, RuntimeError, ValueError):
         inside = None
-    if inside is None or inside.parts[:1] in ((), (FOLDER,), (".git",)):
+    if inside is None or not inside.parts or is_guarded(inside.parts):
         raise Conflict(
             f"{root / path} leads out of the tree through a symbolic link",
             remedy="replace the link by what it leads to; nothing outside of a tree is ever written",
@@ -310,30 +378,37 @@ def target_of(root: Path, path: str) -> Path:
 
 
 def _phase(item: object) -> AppliedPhase:
-    files = tuple(
-        AppliedFile(
-            checked_path(take(file, "path", str)),
-            take_optional(file, "before", str),
-            take(file, "after", str),
-            _mode(take_optional(file, "mode", int)),
-        )
-        for file in take(item, "files", list)
-    )
+    only(item, "phase", "files", "folders")
+    number = checked_phase(take(item, "phase", int))
+    files = tuple(_file(file) for file in take(item, "files", list))
     folders = tuple(checked_path(folder) for folder in take(item, "folders", list))
-    return AppliedPhase(take(item, "phase", int), files, folders)
+    distinct([file.path for file in files], "the paths of 'files'")
+    distinct(folders, "'folders'")
+    return AppliedPhase(number, files, folders)
+
+
+def _file(item: object) -> AppliedFile:
+    only(item, "path", "before", "after", "mode")
+    path = checked_path(take(item, "path", str))
+    before, mode = take_optional(item, "before", str), _mode(take_optional(item, "mode", int))
+    if (before is None) != (mode is None):
+        raise ValueError(f"'mode' is {shown(mode)}, which does not go with 'before'")
+    return AppliedFile(
+        path,
+        None if before is None else checked_digest(before),
+        checked_digest(take(item, "after", str)),
+        mode,
+    )
 
 
 def _mode(mode: int | None) -> int | None:
     if mode is not None and not 0 <= mode <= 0o7777:
-        raise ValueError(f"'mode' is {mode}, not permission bits")
+        raise ValueError(f"'mode' is {shown(mode)}, not permission bits")
     return mode
-
-
-def _start(source: Path) -> Location:
-    return Location(str(source), 1)
 
 
 def _unreadable(path: Path, error: OSError) -> InputOutputError:
     return InputOutputError(
-        f"cannot read {path}: {error.strerror}", remedy="make it readable for you, then run the command again"
+        f"cannot read {path}: {error.strerror}",
+        remedy=remedy_for(error.errno, "make it readable for you, then run the command again"),
     )

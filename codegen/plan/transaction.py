@@ -9,23 +9,36 @@ A transaction goes through four states, each told apart by one file below `.cand
                 (the record, what is kept of each phase, folders that taking back leaves empty)
     settled     no folder
 
-So a process that is killed, or a machine that loses power, leaves a tree that the next command restores to exactly
-before or exactly after. Rolling back, not forward: it needs no disk space (renames only) and is what an error in the
-running process does as well. Files are replaced by rename, with the permission bits and owner that they had. What comes
-back has a new modification time, or cargo would take what it built from the patched file for fresh.
+So a process that is killed, or a machine that loses power, leaves a tree that the next apply or revert restores to
+exactly before or exactly after; commands that only read refuse it until then. Rolling back, not forward: it needs no
+disk space (renames only) and is what an error in the running process does as well. Files are replaced by rename (see
+exchange.py), with the permission bits, owner and extended attributes that they had; one with several names (hard links)
+is refused, since under the others the old bytes would stay. What comes back has a new modification time, or cargo
+would take what it built from the patched file for fresh.
 """
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from codegen import beneath
 from codegen.errors import CandleRocmError, Conflict, HandEdited, InputOutputError, PhaseOrder, Problem
 from codegen.plan.disk import DISK, Disk
 from codegen.plan.draft import Content, Draft, Swap, missing_folders
+from codegen.plan.exchange import put, take_away
 from codegen.plan.journal import COMMITTED, DRAFT, PREPARED, Journal, JournalFile, finish, settle
-from codegen.plan.lock import locked
-from codegen.plan.record import AppliedPhase, Home, Record, RecordHeader, encode_record, load_record, sha256
+from codegen.plan.lock import busy, is_locked, locked
+from codegen.plan.record import (
+    AppliedPhase,
+    Home,
+    Record,
+    RecordHeader,
+    encode_record,
+    load_record,
+    read_document,
+    reading,
+    sha256,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,20 +110,37 @@ def revert_phases(root: Path, *, down_to: int = 0, force: bool = False, disk: Di
         return left
 
 
+def require_settled(root: Path) -> None:
+    """Raises `Conflict` where a transaction was interrupted: what is read there would be half of it.
+
+    Nothing is written: a command that only reads leaves the settling to one that writes.
+    """
+    if not Home.of(root).is_interrupted():
+        return
+    if is_locked(root):
+        raise busy(root)
+    raise Conflict(
+        f"an apply or revert of {root} was interrupted, and waits to be settled",
+        remedy="settle it with `candle-rocm revert`, which gives back what was before, or go on with "
+        "`candle-rocm apply`; other commands write nothing",
+    )
+
+
 def recover(root: Path, *, force: bool = False, disk: Disk = DISK) -> bool:
     """Settles a transaction that was interrupted, and says whether there was one.
 
-    Rolls back what was not committed, finishes what was. Every command calls this before it reads a tree; without an
-    interrupted transaction it writes nothing and takes no lock. Raises `Conflict` while another process is at work, and
-    `HandEdited` when a file was changed since the interruption (with `force` it is overwritten).
+    Rolls back what was not committed, finishes what was. Commands that write call this before they read a tree; without
+    an interrupted transaction it writes nothing and takes no lock. Raises `Conflict` while another process is at work
+    and for a journal that is not ours, and `HandEdited` when a file was changed since the interruption (with `force` it
+    is overwritten).
     """
-    home = Home(root)
+    home = Home.of(root)
     if not home.exists():
         return False
-    if not os.path.lexists(home.transaction) and (home.record.exists() or home.has_originals()):
+    if not home.is_interrupted() and (read_document(home.record) is not None or home.has_originals()):
         return False
-    with locked(root, disk):
-        return settle(home, disk, force=force) or not home.record.exists()
+    with locked(root, disk) as home:
+        return settle(home, disk, force=force) or read_document(home.record) is None
 
 
 def _require_order(present: Sequence[AppliedPhase], numbers: Sequence[int]) -> None:
@@ -144,7 +174,9 @@ def _require_same_choices(
 
 def _require_nothing_kept(home: Home, numbers: Sequence[int]) -> None:
     for number in numbers:
-        if home.kept(number).exists():
+        with reading(home.kept(number)):
+            kept = beneath.status(home.kept(number))
+        if kept is not None:
             raise Conflict(
                 f"{home.kept(number)} holds files as they were before phase {number}, which is not applied",
                 remedy="restore the record that goes with it, or move that folder away",
@@ -186,7 +218,7 @@ def _run(
             first = error.problems if isinstance(error, CandleRocmError) else (Problem(str(error)),)
             raise InputOutputError(
                 [*first, Problem("and what was written so far could not be taken back:"), *second.problems],
-                remedy="see to the cause of both; the next candle-rocm command on the tree then restores every file",
+                remedy="see to the cause of both; the next apply or revert of the tree then restores every file",
             ) from error
         if isinstance(error, InputOutputError):
             raise InputOutputError([*error.problems, Problem("the tree is as it was")], remedy=error.remedy) from error
@@ -196,7 +228,7 @@ def _run(
     except InputOutputError as error:
         raise InputOutputError(
             [*error.problems, Problem("all files of the tree are written, but not yet the record of it")],
-            remedy="see to the cause; the next candle-rocm command on the tree then completes the record",
+            remedy="see to the cause; the next apply or revert of the tree then completes the record",
         ) from error
 
 
@@ -221,16 +253,18 @@ def _stage(home: Home, disk: Disk, journal: Journal, draft: Draft, swaps: Sequen
     for folder in sorted(folders):
         disk.make_folder(folder)
     for path, original in kept.items():
-        disk.write(path, original.content.data, original.content.mode, original.owner)
+        _write(disk, path, original.content, original.owner)
     for index, swap in enumerate(swaps):
         if swap.old is not None and swap.original_of is None:
-            disk.write(work / "old" / str(index), swap.old.data, swap.old.mode, swap.owner)
+            _write(disk, work / "old" / str(index), swap.old, swap.owner)
         if swap.new is not None:
-            disk.write(work / "new" / str(index), swap.new.data, swap.new.mode, swap.owner)
+            _write(disk, work / "new" / str(index), swap.new, swap.owner)
     if after is not None:
         disk.write(work / "record.json", encode_record(after))
     disk.write(work / DRAFT, journal.encode())
-    if journal.applied and not home.originals.exists():
+    with reading(home.originals):
+        originals = beneath.status(home.originals)
+    if journal.applied and originals is None:
         disk.make_folder(home.originals)
     for folder in sorted(folders):
         disk.sync(folder)
@@ -245,27 +279,17 @@ def _between(top: Path, bottom: Path) -> Iterator[Path]:
         yield folder
 
 
+def _write(disk: Disk, path: Path, content: Content, owner: tuple[int, int] | None) -> None:
+    disk.write(path, content.data, content.mode, owner, content.attributes)
+
+
 def _perform(home: Home, disk: Disk, journal: Journal, swaps: Sequence[Swap]) -> None:
-    real_root = home.root.resolve()
     for folder in journal.made:
-        disk.make_folder(real_root / folder)
+        disk.make_folder(home.root / folder)
     for index, swap in enumerate(swaps):
-        if _identity(_status(swap.target)) != _identity(swap.status):
+        slot, old = home.transaction / "new" / str(index), _digest(swap.old)
+        change = take_away(disk, swap.target, slot, old) if swap.new is None else put(disk, slot, swap.target, old)
+        if not change:
             raise HandEdited(f"{swap.path} was changed while it was about to be replaced", remedy="run this again")
-        if swap.new is None:
-            disk.unlink(swap.target)
-        else:
-            disk.replace(home.transaction / "new" / str(index), swap.target)
     for parent in sorted({swap.target.parent for swap in swaps}):
         disk.sync(parent)
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def _identity(status: os.stat_result | None) -> tuple[int, int, int] | None:
-    return None if status is None else (status.st_ino, status.st_size, status.st_mtime_ns)

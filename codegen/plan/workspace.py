@@ -11,7 +11,7 @@ from codegen.candle.cache import default_cache
 from codegen.candle.tree import CandleTree, open_tree
 from codegen.errors import UsageError
 from codegen.plan import record as records
-from codegen.plan.transaction import recover
+from codegen.plan.transaction import recover, require_settled
 from codegen.spec.kinds import Gating, Runtime
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class Workspace:
     tree: CandleTree
     """Pristine: what the applied phases changed is hidden."""
     record: Record | None
+    settled: bool = False
+    """Whether a transaction that was interrupted was brought to its end just now."""
 
     @cached_property
     def specs(self) -> LoadedSpecs:
@@ -71,20 +73,24 @@ def open_workspace(
     for_writing: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Workspace:
-    """Open a folder or a version; an apply that was interrupted is settled first.
+    """Open a folder or a version. An apply that was interrupted is settled first when `for_writing`.
 
-    Raises `UsageError` for a version when `for_writing`, `Conflict` for a damaged record, and as
-    `codegen.candle.tree.open_tree`.
+    Raises `UsageError` for a version when `for_writing`, `Conflict` for a damaged record and, unless `for_writing`,
+    where an apply was interrupted, and as `codegen.candle.tree.open_tree` and `codegen.plan.transaction.recover`.
     """
     if for_writing and not Path(candle).is_dir() and str(candle)[:1].isdigit():
         raise UsageError(
             f"the tree of release {candle} in the cache is for reading only",
             remedy=f"make one of your own: candle-rocm fetch {candle} --to DIR",
         )
-    if Path(candle).is_dir() and recover(Path(candle)) and progress is not None:
-        progress("settled an apply that was interrupted")
+    settled = False
+    if Path(candle).is_dir():
+        if for_writing:
+            settled = recover(Path(candle))
+        else:
+            require_settled(Path(candle))
     tree, record = _pristine(candle, offline=offline, progress=progress)
-    return Workspace(tree.root, tree, record)
+    return Workspace(tree.root, tree, record, settled=settled)
 
 
 def _pristine(

@@ -34,7 +34,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_bytes(b"theirs")
     (tmp_path / "a").symlink_to("theirs")
 
-    with pytest.raises(InputOutputError, match="Too many levels of symbolic links"):
+    with pytest.raises(InputOutputError, match=r"cannot create .*a: File exists"):
         DISK.write(tmp_path / "a", b"ours")
 
     assert (tmp_path / "theirs").read_bytes() == b"theirs"

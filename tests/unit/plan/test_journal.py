@@ -12,24 +12,27 @@ from hypothesis import strategies as st
 from phased import MEMORY
 
 from codegen.errors import Conflict, ExitCode
+from codegen.plan.fields import checked_path
 from codegen.plan.journal import Journal, JournalFile
-from codegen.plan.record import checked_path
 
 PATHS = st.sampled_from(["a.rs", "a/b.rs", "é ü/日本.rs"])
-DIGESTS = st.none() | st.sampled_from(["0" * 64, "f" * 64])
-NUMBERS = st.lists(st.integers(0, 7), max_size=3).map(tuple)
+NUMBERS = st.sets(st.integers(0, 7), max_size=3).map(lambda found: tuple(sorted(found)))
+FOLDERS = st.sets(PATHS, max_size=2).map(lambda found: tuple(sorted(found)))
 
 
 @st.composite
-def files(draw: st.DrawFn) -> JournalFile:
-    old = draw(DIGESTS)
-    return JournalFile(draw(PATHS), old, draw(DIGESTS), None if old is None else f"old/{draw(st.integers(0, 9))}")
+def journals(draw: st.DrawFn) -> Journal:
+    applied = draw(NUMBERS)
+    files = []
+    for index, path in enumerate(draw(st.sets(PATHS))):
+        old, new = draw(st.sampled_from([(None, "0" * 64), ("0" * 64, None), ("0" * 64, "f" * 64)]))
+        places = [f"old/{index}", *(f"before/{phase}/{path}" for phase in applied)]
+        files.append(JournalFile(path, old, new, None if old is None else draw(st.sampled_from(places))))
+    recorded = bool(applied) or draw(st.booleans())
+    return Journal(tuple(files), draw(FOLDERS), draw(FOLDERS), draw(NUMBERS), applied, recorded)
 
 
-FOLDERS = st.lists(PATHS, max_size=2).map(tuple)
-JOURNALS = st.builds(
-    Journal, st.lists(files(), max_size=3).map(tuple), FOLDERS, FOLDERS, NUMBERS, NUMBERS, st.booleans()
-)
+JOURNALS = journals()
 
 
 def read(content: bytes) -> Journal:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from made_up import CORE_MANIFEST, READY, STORAGE, UNTRIED, candle_tree, replace_in
+from phased import locked
 
 from codegen.errors import Conflict, ExitCode, NotACandleTree, UsageError
 from codegen.plan.workspace import open_workspace
@@ -113,12 +114,23 @@ def test_a_folder_whose_name_is_a_version_is_a_folder(
     assert open_workspace("0.9.7", for_writing=True).tree.release == "0.11.1"
 
 
-def test_an_interrupted_apply_is_settled_and_said_to_be(
-    candle: Path, candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[str] = []
-    monkeypatch.setattr("codegen.plan.workspace.recover", lambda root: root == candle)
+def test_an_interrupted_apply_is_settled_for_writing_only(candle: Path, candle_rocm: CommandLine) -> None:
+    (candle / ".candle-rocm" / "transaction").mkdir(parents=True)
 
-    open_workspace(candle, progress=lines.append)
+    with pytest.raises(Conflict, match="was interrupted, and waits to be settled") as caught:
+        open_workspace(candle)
+    assert caught.value.exit_code is ExitCode.CONFLICT
+    assert (candle / ".candle-rocm" / "transaction").is_dir()
 
-    assert lines == ["settled an apply that was interrupted"]
+    assert open_workspace(candle, for_writing=True).settled
+    assert not (candle / ".candle-rocm").exists()
+    assert not open_workspace(candle, for_writing=True).settled
+
+
+def test_while_another_process_writes_it_is_not_called_interrupted(candle: Path, candle_rocm: CommandLine) -> None:
+    (candle / ".candle-rocm" / "transaction").mkdir(parents=True)
+    before = sorted(candle.rglob("*"))
+
+    with locked(candle), pytest.raises(Conflict, match="another candle-rocm is changing"):
+        open_workspace(candle)
+    assert sorted(candle.rglob("*")) == sorted([*before, candle / ".candle-rocm" / "lock"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from contextlib import suppress
@@ -15,22 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from phased import MEMORY, apply_phase, unsynced
 
+from codegen import beneath
 from codegen.errors import Conflict, ExitCode, InputOutputError
+from codegen.plan.fields import FOLDER, checked_path
 from codegen.plan.model import FileChange
 from codegen.plan.record import (
-    FOLDER,
     AppliedFile,
     AppliedPhase,
     Home,
     Record,
     RecordHeader,
-    checked_path,
     decode_record,
     digest_of,
     encode_record,
     load_record,
     original_bytes,
     sha256,
+    target_of,
 )
 
 if TYPE_CHECKING:
@@ -235,8 +237,33 @@ def altered(root: Path, *keys: str | int, value: Any) -> None:
         (("phases",), [], "'phases' are [], not one or more numbers in ascending order"),
         (("phases", 0, "phase"), 1, "'phases' are [1, 1], not one or more numbers in ascending order"),
         (("phases", 0, "phase"), 2, "'phases' are [2, 1], not one or more numbers in ascending order"),
-        (("phases", 0, "phase"), -1, "'phases' are [-1, 1], not one or more numbers in ascending order"),
-        (("phases", 0), "x", "'files' is missing"),
+        (("phases", 0, "phase"), -1, "-1 is not the number of a phase"),
+        (("phases", 0, "phase"), 100, "100 is not the number of a phase"),
+        (("phases", 0, "phase"), 10**200, "1000"),
+        (("phases", 0), "x", '"x" is not an object'),
+        (("phases", 0), {}, "'phase' is missing"),
+        (("phases", 0, "files"), ..., "'files' is missing"),
+        (("comment",), "later", '"comment" is not a key that candle-rocm writes'),
+        (("phases", 0, "comment"), 1, '"comment" is not a key that candle-rocm writes'),
+        (("phases", 0, "files", 0, "comment"), 1, '"comment" is not a key that candle-rocm writes'),
+        (("release",), "\ud800", "'release' is \"\\ud800\", not a version such as 0.11.1"),
+        (("release",), "0.11", "'release' is \"0.11\", not a version such as 0.11.1"),
+        (("release",), "0.11.1-" + "a" * 300, "not a version such as 0.11.1"),
+        (("tool_version",), "\x1b[2J", "'tool_version' is \"\\u001b[2J\", not a version"),
+        (("gating",), "none", "'gating' is \"none\", not one of dummy, cfg"),
+        (("runtime",), "", "'runtime' is \"\", not one of rocm-rs, dynamic"),
+        (("phases", 0, "files", 0, "path"), "a\0b", '"a\\u0000b" is not a path in the tree'),
+        (("phases", 0, "files", 0, "path"), "\ud800", '"\\ud800" is not a path in the tree'),
+        (("phases", 0, "files", 0, "path"), "a/" * 600 + "b", "is not a path in the tree"),
+        (("phases", 0, "files", 0, "path"), "a" * 256, "is not a path in the tree"),
+        (("phases", 0, "files", 0, "path"), "sub/.git/hooks/post-checkout", "is not a path in the tree"),
+        (("phases", 0, "files", 0, "path"), ".GIT/config", "'.GIT/config' is not a path in the tree"),
+        (("phases", 0, "files", 0, "after"), "0" * 63, "is not a SHA-256 in hexadecimal"),
+        (("phases", 0, "files", 0, "before"), "../x", '"../x" is not a SHA-256 in hexadecimal'),
+        (("phases", 0, "files", 0, "before"), None, "which does not go with 'before'"),
+        (("phases", 0, "files", 0, "mode"), None, "'mode' is null, which does not go with 'before'"),
+        (("phases", 0, "files", 0, "path"), "z.rs", "the paths of 'files' are not in ascending order"),
+        (("phases", 0, "folders"), ["a", "a"], "'folders' are not in ascending order"),
         (("phases", 0, "files", 0, "path"), "../../etc/passwd", "'../../etc/passwd' is not a path in the tree"),
         (("phases", 0, "files", 0, "path"), "/etc/passwd", "'/etc/passwd' is not a path in the tree"),
         (("phases", 0, "files", 0, "path"), None, "'path' is null, not of type str"),
@@ -253,7 +280,8 @@ def test_values_that_we_never_write(tree: Path, keys: tuple[str | int, ...], val
 
     message = refusal(tree)
 
-    assert f"{Home(tree).record}:1:1: corrupt: {text}" in message
+    assert f"{Home(tree).record}:1:1: corrupt: " in message
+    assert text in message
     assert "restore record.json from a backup" in message
 
 
@@ -266,11 +294,81 @@ def test_a_record_of_a_newer_tool(tree: Path) -> None:
     assert "use the candle-rocm that applied the phases" in message
 
 
-def test_unknown_keys_of_a_later_version_are_read_over(tree: Path) -> None:
-    before = loaded(tree)
-    altered(tree, "comment", value="later")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"release": "0.11.1", "release": "0.10.2"}', '"release" is there twice'),
+        ('{"schema_version": NaN}', "NaN is not a number"),
+        ('{"schema_version": -Infinity}', "-Infinity is not a number"),
+        ('{"phases": ' + "[" * 5000 + "]" * 5000 + "}", "recursion"),
+    ],
+)
+def test_json_that_python_would_take(tree: Path, text: str, problem: str) -> None:
+    Home(tree).record.write_text(text)
 
-    assert loaded(tree) == before
+    assert f"{Home(tree).record}:1:1: corrupt: " in refusal(tree)
+    assert problem in refusal(tree)
+
+
+def test_a_record_as_large_as_nobody_writes_it(tree: Path) -> None:
+    with Home(tree).record.open("ab") as file:
+        file.truncate(1 << 40)
+
+    with pytest.raises(
+        InputOutputError, match=r"cannot read .*record\.json: larger than 4096 KiB\n.*did not write that"
+    ):
+        load_record(tree)
+
+
+def test_kept_bytes_of_more_than_a_gigabyte_are_not_read(tree: Path) -> None:
+    with Home(tree).original(0, LIB).open("ab") as file:
+        file.truncate(1 << 40)
+
+    with pytest.raises(InputOutputError, match=r"lib\.rs: larger than 32768 KiB"):
+        loaded(tree).pristine_overlay(tree)
+
+
+def test_many_kept_files_are_not_read_either(tree: Path) -> None:
+    content = bytes(30 << 20)
+    names = [f"x{number:02}.rs" for number in range(10)]
+    files = tuple(AppliedFile(name, sha256(content), sha256(b""), 0o644) for name in names)
+    for name in names:
+        kept = Home(tree).original(5, name)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with kept.open("wb") as file:
+            file.truncate(len(content))
+
+    with pytest.raises(InputOutputError, match="names files of more than 256 MiB"):
+        Record(HEADER, (AppliedPhase(5, files),)).pristine_overlay(tree)
+
+
+def test_many_files_of_the_tree_are_not_read_either(tree: Path) -> None:
+    names = [f"x{number:02}.rs" for number in range(10)]
+    for name in names:
+        with (tree / name).open("wb") as file:
+            file.truncate(30 << 20)
+    files = tuple(AppliedFile(name, None, sha256(b""), None) for name in names)
+
+    with pytest.raises(InputOutputError, match="names files of more than 256 MiB"):
+        Record(HEADER, (AppliedPhase(5, files),)).hand_edited(tree)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link out", "link to itself", "huge"])
+def test_something_else_than_our_file_is_hand_edited(tree: Path, kind: str) -> None:
+    (tree / NEW).unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(tree / NEW)
+        case "link out":
+            (tree.parent / "out").write_bytes(b"new\n")
+            (tree / NEW).symlink_to(tree.parent / "out")
+        case "link to itself":
+            (tree / NEW).symlink_to(tree / NEW)
+        case _:
+            with (tree / NEW).open("wb") as file:
+                file.truncate(1 << 40)
+
+    assert loaded(tree).hand_edited(tree) == (NEW,)
 
 
 def test_a_deleted_record_is_not_taken_for_a_pristine_tree(tree: Path) -> None:
@@ -346,14 +444,14 @@ def test_a_file_without_original_needs_no_kept_bytes(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_not_called_edited(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, **_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     record = loaded(tree)
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(beneath, "read", refuse)
 
     for call in (record.hand_edited, record.pristine_overlay, load_record):
-        with pytest.raises(InputOutputError, match=r"cannot read .*: Permission denied\n.*make it readable for you"):
+        with pytest.raises(InputOutputError, match=r"cannot read .*: Permission denied\n.*give yourself"):
             call(tree)
 
 
@@ -375,25 +473,45 @@ def test_paths_that_are_not(path: str) -> None:
 
 
 def test_digest_of_what_is_no_file(tmp_path: Path) -> None:
-    assert digest_of(tmp_path) is None
-    assert digest_of(tmp_path / "nothing") is None
+    (tmp_path / "folder").mkdir()
+    assert digest_of(tmp_path, "folder") is None
+    assert digest_of(tmp_path, "nothing") is None
     (tmp_path / "empty").write_bytes(b"")
-    assert digest_of(tmp_path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert digest_of(tmp_path, "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@pytest.mark.parametrize("place", [".git", ".git/hooks/pre-commit", f"{FOLDER}/record.json", "sub/.git/config", "."])
+def test_a_link_into_a_folder_of_git_or_of_the_record_is_refused(tree: Path, place: str) -> None:
+    (tree / ".git/hooks").mkdir(parents=True)
+    (tree / "sub/.git").mkdir(parents=True)
+    (tree / "link").symlink_to(place)
+
+    with pytest.raises(Conflict, match="leads out of the tree through a symbolic link"):
+        target_of(tree, "link")
 
 
 # Laws
 
 NAMES = st.sampled_from(["a.rs", "a/b.rs", "é ü/日本.rs", "x/y/z"])
 DIGESTS = st.binary(max_size=3).map(sha256)
-FILES = st.builds(AppliedFile, NAMES, st.none() | DIGESTS, DIGESTS, st.none() | st.integers(0, 0o7777))
-HEADERS = st.builds(RecordHeader, st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
+CHANGED = st.builds(AppliedFile, NAMES, DIGESTS, DIGESTS, st.integers(0, 0o7777))
+MADE = st.builds(AppliedFile, NAMES, st.none(), DIGESTS, st.none())
+HEADERS = st.builds(
+    RecordHeader,
+    st.sampled_from(["0.1.0", "1.2.3rc1"]),
+    st.sampled_from(["0.11.1", "0.9.2-alpha.1"]),
+    st.sampled_from(["dummy", "cfg"]),
+    st.sampled_from(["rocm-rs", "dynamic"]),
+)
 
 
 @st.composite
 def records(draw: st.DrawFn) -> Record:
     numbers = sorted(draw(st.sets(st.integers(0, 7), min_size=1)))
-    files = st.lists(FILES, max_size=3).map(tuple)
-    folders = st.lists(NAMES, max_size=2).map(tuple)
+    files = st.lists(CHANGED | MADE, max_size=3, unique_by=lambda file: file.path).map(
+        lambda found: tuple(sorted(found, key=lambda file: file.path))
+    )
+    folders = st.sets(NAMES, max_size=2).map(lambda found: tuple(sorted(found)))
     return Record(draw(HEADERS), tuple(AppliedPhase(number, draw(files), draw(folders)) for number in numbers))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -103,7 +104,7 @@ arguments, options = pickle.load(sys.stdin.buffer)
 operation = apply_phases if arguments else revert_phases
 at = 0
 while True:
-    root = shutil.copytree(start, scratch / str(at), copy_function=os.link)
+    root = shutil.copytree(start, scratch / str(at), copy_function=shutil.copy)
     child = os.fork()
     if child == 0:
         operation(root, *arguments, **options, disk=Fatal(at))
@@ -303,23 +304,117 @@ def test_edits_of_files_not_yet_reached_are_kept(tree: Path, tmp_path: Path) -> 
     assert (tree / LIB).read_bytes() == PRISTINE[LIB]
 
 
+X = {"path": "x", "old": None, "new": "0" * 64, "kept": None}
+Y = {"path": "y", "old": "1" * 64, "new": "0" * 64, "kept": "old/0"}
+
+
+def journal(**changes: object) -> bytes:
+    usual: dict[str, object] = {"schema_version": 1, "files": [X], "made": [], "dropped": [], "taken_back": []}
+    document = {**usual, "applied": [], "recorded": False, **changes}
+    return json.dumps({key: value for key, value in document.items() if value is not ...}).encode()
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [
         (b"{", "journal.json:1:2: corrupt: Expecting property name"),
         (b"[]", "corrupt: not a JSON object"),
-        (b"{}", "'files' is missing"),
-        (b'{"files": [{"path": "../x", "old": null, "new": null, "kept": null}]}', "'../x' is not a path in the tree"),
-        (b'{"files": [{"path": "x", "old": "", "new": null, "kept": "../y"}]}', "'../y' is not a path in the tree"),
-        (b'{"files": [{"path": "x", "old": null, "new": null, "kept": "y"}]}', "'kept' is \"y\", which does not go"),
-        (b'{"files": [], "made": [], "dropped": [], "taken_back": [-1]}', "-1 is not the number of a phase"),
-        (b'{"files": [], "made": [], "dropped": [], "taken_back": ["../0"]}', '"../0" is not the number of a phase'),
-        (b'{"files": [], "made": [], "dropped": [], "taken_back": [], "applied": []}', "'recorded' is missing"),
+        (b"{}", "'schema_version' is missing"),
+        (journal(files=...), "'files' is missing"),
+        (journal(schema_version=2), "the record has schema 2"),
+        (journal(comment=1), '"comment" is not a key that candle-rocm writes'),
+        (journal(files=[{**X, "path": "../x"}]), "'../x' is not a path in the tree"),
+        (journal(files=[{**X, "comment": ""}]), '"comment" is not a key that candle-rocm writes'),
+        (journal(files=[{**X, "new": None}]), "'old' and 'new' of the file 0 are the same"),
+        (journal(files=[{**X, "new": "../x"}]), '"../x" is not a SHA-256'),
+        (journal(files=[X, X]), "the paths of 'files' are not in ascending order"),
+        (journal(files=[{**X, "kept": "old/0"}]), "'kept' is \"old/0\", which does not go with"),
+        (journal(files=[{**Y, "kept": None}]), "'kept' is null, which does not go with"),
+        (journal(files=[{**Y, "kept": "../y"}]), "'kept' is \"../y\", which does not go with"),
+        (journal(files=[{**Y, "kept": "old/1"}]), "'kept' is \"old/1\", which does not go with"),
+        (journal(files=[{**Y, "kept": "before/0/y"}]), "'kept' is \"before/0/y\", which does not go with"),
+        (journal(files=[{**Y, "kept": "before/0/x"}], applied=[0], recorded=True), "'kept' is \"before/0/x\""),
+        (journal(taken_back=[-1]), "-1 is not the number of a phase"),
+        (journal(taken_back=["../0"]), '"../0" is not the number of a phase'),
+        (journal(taken_back=[1, 0]), "'taken_back' are not in ascending order"),
+        (journal(applied=[10**400]), "is not the number of a phase"),
+        (journal(applied=[0]), "'recorded' is false, which does not go with 'applied'"),
+        (journal(recorded=...), "'recorded' is missing"),
+        (journal(made=["src"]), "'made' has \"src\", in which it makes no file"),
+        (journal(made=["../x"]), "'../x' is not a path in the tree"),
     ],
 )
 def test_a_corrupt_journal_is_said_so(tree: Path, tmp_path: Path, content: bytes, text: str) -> None:
     interrupted(tree, tmp_path, "write run.sh")
     (Home(tree).transaction / "journal.json").write_bytes(content)
 
-    with refused(tree, Conflict, ExitCode.CONFLICT, text, "restore journal.json from a backup"):
+    with refused(tree, Conflict, ExitCode.CONFLICT, text):
+        recover(tree)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (journal(taken_back=[1], recorded=True), "'taken_back' has 1, which is not applied"),
+        (journal(dropped=["tools"], taken_back=[0]), "'dropped' has \"tools\", which none of these phases made"),
+        (journal(dropped=["tools"]), "'dropped' has \"tools\", which none of these phases made"),
+        (journal(), "it leaves the phases [] instead of [0]"),
+        (journal(applied=[1], recorded=True), "it leaves the phases [0] instead of [0, 1]"),
+    ],
+)
+def test_a_committed_journal_that_does_not_go_with_the_record(tree: Path, content: bytes, text: str) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    Home(tree).transaction.mkdir()
+    (Home(tree).transaction / "committed.json").write_bytes(content)
+    if json.loads(content)["recorded"]:
+        shutil.copy(Home(tree).record, Home(tree).transaction / "record.json")
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, "committed.json", text):
+        recover(tree)
+
+
+def test_a_committed_journal_without_any_record(tree: Path) -> None:
+    Home(tree).transaction.mkdir(parents=True)
+    (Home(tree).transaction / "committed.json").write_bytes(journal(recorded=True))
+    (Home(tree).ignore).write_bytes(b"*\n")
+    Home(tree).lock.write_bytes(b"")
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, "'recorded' is true, but there is no record"):
+        recover(tree)
+
+
+@pytest.mark.parametrize("damage", ["missing", "damaged"])
+def test_bytes_are_checked_before_they_are_given_back(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr("codegen.plan.renames._renameat2", lambda: None)
+    interrupted(tree, tmp_path, "write run.sh")
+    kept = Home(tree).transaction / "before/0" / LIB
+    if damage == "missing":
+        kept.unlink()
+    else:
+        kept.write_bytes(b"mod evil;\n")
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, f"{kept} is {damage}: it holds what {LIB} was", "git checkout"):
+        recover(tree)
+
+
+def test_what_was_exchanged_stands_in_for_damaged_bytes(tree: Path, tmp_path: Path) -> None:
+    before = snapshot(tree, with_record=True)
+    interrupted(tree, tmp_path, "write run.sh")
+    (Home(tree).transaction / "before/0" / LIB).write_bytes(b"mod evil;\n")
+
+    assert recover(tree)
+    assert snapshot(tree, with_record=True) == before
+
+
+def test_folders_of_the_journal_that_nobody_makes_so_deep(tree: Path) -> None:
+    deep = Home(tree).transaction
+    for _ in range(70):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    (Home(tree).ignore).write_bytes(b"*\n")
+    Home(tree).lock.write_bytes(b"")
+
+    with refused(tree, Conflict, ExitCode.CONFLICT, "transaction has more than 64 folders in each other"):
         recover(tree)

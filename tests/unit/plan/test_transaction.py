@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -27,6 +28,7 @@ from phased import (
     REPOSITORY,
     SCRIPT,
     Faulty,
+    Killed,
     apply_0,
     apply_phase,
     candle,
@@ -390,7 +392,7 @@ def test_the_record_is_never_written_through_a_link(tree: Path) -> None:
         link = Home(tree).folder / name
         link.symlink_to(outside if name == "lock" else tree.parent / "nothing")
 
-        with pytest.raises(InputOutputError, match="Too many levels of symbolic links"):
+        with pytest.raises(InputOutputError, match=r"is a symbolic link|Too many levels of symbolic links"):
             apply_phase(tree, 0, PHASE_0, HEADER)
 
         assert outside.read_bytes() == b"theirs"
@@ -590,7 +592,7 @@ def test_when_even_rolling_back_fails_the_message_says_so(tree: Path, tmp_path: 
 
     assert caught.value.exit_code == ExitCode.IO
     assert "could not be taken back" in str(caught.value)
-    assert "next candle-rocm command on the tree then restores every file" in str(caught.value)
+    assert "next apply or revert of the tree then restores every file" in str(caught.value)
     assert recover(tree)
     assert snapshot(tree, with_record=True) == before
 
@@ -606,20 +608,233 @@ def test_ctrl_c_takes_back_what_was_written(tree: Path, tmp_path: Path) -> None:
     assert snapshot(tree, with_record=True) == before
 
 
-def test_a_file_edited_while_we_write_is_not_overwritten(tree: Path) -> None:
-    class Editor(Disk):
-        def step(self, verb: str, path: Path) -> None:
-            if path.name == "journal.json" and verb == "write":
-                (tree / SCRIPT).write_bytes(b"edited in this very moment")
+class Editor(Disk):
+    """Somebody edits a file in the very moment in which it is replaced: after every look, right before the rename."""
 
-    with pytest.raises(HandEdited) as caught:
-        apply_phase(tree, 0, PHASE_0, HEADER, disk=Editor())
+    def __init__(self, verb: str, path: Path, edit: Callable[[], object]) -> None:
+        self.verb = verb
+        self.path = path
+        self.edit: Callable[[], object] | None = edit
 
-    assert f"{SCRIPT} was changed while it was about to be replaced" in str(caught.value)
-    assert (tree / SCRIPT).read_bytes() == b"edited in this very moment"
+    def step(self, verb: str, path: Path) -> None:
+        if (verb, path) == (self.verb, self.path) and self.edit is not None:
+            edit, self.edit = self.edit, None
+            edit()
+
+
+@pytest.fixture
+def renaming(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "rename":
+        monkeypatch.setattr("codegen.plan.renames._renameat2", lambda: None)
+
+
+RENAMING = pytest.mark.parametrize("renaming", ["exchange", "rename"], indirect=True)
+"""With files that change places in one step, and on a file system that has none of that."""
+
+
+def in_place(path: Path) -> Callable[[], object]:
+    """An edit of the same length, with the file's old time: nothing but its bytes tells."""
+    status, content = path.stat(), path.read_bytes()
+
+    def edit() -> None:
+        path.write_bytes(content.swapcase())
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert content.swapcase() != content
+    return edit
+
+
+def anew(path: Path) -> Callable[[], object]:
+    """As editors save: a new file in the place of the old one."""
+
+    def edit() -> None:
+        (path.parent / "saved").write_bytes(b"mine")
+        (path.parent / "saved").replace(path)
+
+    return edit
+
+
+@RENAMING
+@pytest.mark.usefixtures("renaming")
+@pytest.mark.parametrize("kind", [in_place, anew, lambda path: path.unlink], ids=["in-place", "anew", "deleted"])
+def test_an_edit_right_before_the_rename_is_kept(tree: Path, kind: Callable[[Path], Callable[[], object]]) -> None:
+    twin = shutil.copytree(tree, tree.parent / "twin")
+    kind(twin / SCRIPT)()
+    edited = snapshot(twin, with_record=True)
+
+    with pytest.raises(HandEdited, match=f"{SCRIPT} was changed while it was about to be replaced"):
+        apply_phase(tree, 0, PHASE_0, HEADER, disk=Editor("write", tree / SCRIPT, kind(tree / SCRIPT)))
+
+    assert snapshot(tree, with_record=True) == edited
+
+
+@RENAMING
+@pytest.mark.usefixtures("renaming")
+def test_a_file_made_right_before_ours_is_kept(tree: Path) -> None:
+    (tree / NEW).parent.mkdir(parents=True)
+    edit = Editor("write", tree / NEW, lambda: (tree / NEW).write_bytes(b"mine"))
+    with pytest.raises(HandEdited, match="was changed while it was about to be replaced"):
+        apply_phase(tree, 0, PHASE_0, HEADER, disk=edit)
+
+    assert (tree / NEW).read_bytes() == b"mine"
     assert (tree / LIB).read_bytes() == PRISTINE[LIB]
-    assert not (tree / NEW).exists()
+
+
+@RENAMING
+@pytest.mark.usefixtures("renaming")
+def test_an_edit_right_before_the_deletion_is_kept(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    before = snapshot(tree, with_record=True)
+
+    with pytest.raises(HandEdited, match=f"{NEW} was changed while it was about to be replaced"):
+        revert_phase(tree, disk=Editor("delete", tree / NEW, lambda: (tree / NEW).write_bytes(b"mine")))
+
+    assert snapshot(tree, with_record=True) == {**before, NEW: (*before[NEW][:2], b"mine")}
+
+
+def test_an_edit_right_before_giving_back_is_kept(tree: Path, tmp_path: Path) -> None:
+    steps = steps_of(apply_0, tree, tmp_path)
+    with pytest.raises(Killed):
+        apply_0(tree, Faulty(steps.index("write run.sh", steps.index("write journal.json")), Killed, forever=True))
+    edits = iter([None, lambda: (tree / LIB).write_bytes(b"mine")])
+
+    class SecondTime(Disk):
+        def step(self, verb: str, path: Path) -> None:
+            if (verb, path) == ("write", tree / LIB) and (edit := next(edits, None)) is None:
+                return
+            if (verb, path) == ("write", tree / LIB):
+                edit()
+
+    next(edits)
+    with pytest.raises(HandEdited, match=f"{LIB} was changed while it was given back"):
+        recover(tree, disk=SecondTime())
+
+    assert (tree / LIB).read_bytes() == b"mine"
+    with pytest.raises(HandEdited, match=f"{LIB} was changed after candle-rocm was interrupted"):
+        recover(tree)
+
+
+def test_killed_between_exchange_and_look_the_edit_is_named(tree: Path) -> None:
+    class Dying(Disk):
+        def exchange(self, source: Path, target: Path) -> bool:
+            if target == tree / LIB:
+                target.write_bytes(b"mine")
+                super().exchange(source, target)
+                raise Killed
+            return super().exchange(source, target)
+
+    with pytest.raises(InputOutputError, match="was changed while candle-rocm replaced it"):
+        apply_0(tree, Dying())
+    slot = Home(tree).transaction / "new/0"
+    assert slot.read_bytes() == b"mine"
+
+    with refused(
+        tree, HandEdited, ExitCode.CONFLICT, f"{LIB} was changed while candle-rocm replaced it", f"version is in {slot}"
+    ):
+        recover(tree)
+
+    slot.unlink()
+    assert recover(tree)
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
+
+
+def test_where_files_cannot_be_exchanged_the_look_comes_right_before(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codegen.plan.renames._renameat2", lambda: None)
+    edit = in_place(tree / SCRIPT)
+
+    with pytest.raises(HandEdited, match=f"{SCRIPT} was changed while it was about to be replaced"):
+        apply_phase(tree, 0, PHASE_0, HEADER, disk=Editor("write", tree / LIB, edit))
+
+    assert (tree / SCRIPT).read_bytes() == PRISTINE[SCRIPT].swapcase()
+    assert (tree / LIB).read_bytes() == PRISTINE[LIB]
     assert not (tree / FOLDER).exists()
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOSYS, errno.ENOTSUP])
+def test_a_file_system_that_cannot_exchange(tree: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def refuse(*_: object) -> int:
+        ctypes.set_errno(code)
+        return -1
+
+    before = snapshot(tree, with_record=True)
+    monkeypatch.setattr("codegen.plan.renames._renameat2", lambda: refuse)
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    assert (tree / LIB).read_bytes() == PHASE_0[0].after
+    assert (tree / NEW).read_bytes() == PHASE_0[1].after
+    revert_phase(tree)
+    assert snapshot(tree, with_record=True) == before
+
+
+# Attributes and names of a file
+
+
+def test_extended_attributes_stay(tree: Path) -> None:
+    os.setxattr(tree / LIB, "user.note", b"mine")
+    os.setxattr(tree / SCRIPT, "user.empty", b"")
+
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    assert os.getxattr(tree / LIB, "user.note") == b"mine"
+    os.setxattr(tree / LIB, "user.later", b"too")
+    apply_phase(tree, 1, PHASE_1, HEADER)
+    revert_phase(tree)
+    revert_phase(tree)
+
+    assert sorted(os.listxattr(tree / LIB)) == ["user.later", "user.note"]
+    assert os.getxattr(tree / SCRIPT, "user.empty") == b""
+    assert os.listxattr(tree / DEVICE) == []
+
+
+def test_extended_attributes_of_a_deleted_file_come_back(tree: Path) -> None:
+    os.setxattr(tree / LIB, "user.note", b"mine")
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    (tree / LIB).unlink()
+
+    revert_phase(tree, force=True)
+
+    assert os.getxattr(tree / LIB, "user.note") == b"mine"
+
+
+def test_extended_attributes_come_back_after_an_interruption(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codegen.plan.renames._renameat2", lambda: None)
+    os.setxattr(tree / LIB, "user.note", b"mine")
+    steps = steps_of(apply_0, tree, tmp_path)
+    with pytest.raises(Killed):
+        apply_0(tree, Faulty(steps.index("write committed.json"), Killed, forever=True))
+
+    recover(tree)
+
+    assert os.getxattr(tree / LIB, "user.note") == b"mine"
+
+
+def test_a_file_of_several_names_is_refused(tree: Path) -> None:
+    os.link(tree / LIB, tree.parent / "other")
+    (tree.parent / "other").chmod(0o644)
+
+    with refused(
+        tree, Conflict, ExitCode.CONFLICT, f"{tree / LIB} is one of 2 names of the same file (hard links)", "cp -p"
+    ):
+        apply_phase(tree, 0, PHASE_0, HEADER, force=True)
+
+    (tree.parent / "other").unlink()
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    os.link(tree / LIB, tree.parent / "other")
+    with refused(tree, Conflict, ExitCode.CONFLICT, "is one of 2 names of the same file"):
+        revert_phase(tree, force=True)
+
+
+def test_another_name_of_a_file_that_goes_stays(tree: Path) -> None:
+    apply_phase(tree, 0, PHASE_0, HEADER)
+    os.link(tree / NEW, tree.parent / "other")
+
+    revert_phase(tree)
+
+    assert not (tree / NEW).exists()
+    assert (tree.parent / "other").read_bytes() == PHASE_0[1].after
 
 
 @contextmanager
@@ -777,8 +992,8 @@ def test_everything_is_on_the_medium_before_the_first_file_is_replaced(tree: Pat
         def step(self, verb: str, path: Path) -> None:
             if path == tree / LIB:
                 synced.append("--- first file")
-            if path.name == "committed.json" and verb == "write":
-                synced.append("--- commit")
+            if path.name in ("journal.json", "committed.json") and verb == "write":
+                synced.append(f"--- {path.name}")
 
         def flush(self, descriptor: int) -> None:
             synced.append(os.path.relpath(Path(f"/proc/self/fd/{descriptor}").readlink(), tree))
@@ -786,7 +1001,7 @@ def test_everything_is_on_the_medium_before_the_first_file_is_replaced(tree: Pat
     apply_phase(tree, 0, PHASE_0[:2], HEADER, disk=Watched())
 
     work = f"{FOLDER}/transaction"
-    first, commit = synced.index("--- first file"), synced.index("--- commit")
+    first, commit = synced.index("--- first file"), synced.index("--- committed.json")
     assert set(synced[:first]) >= {
         FOLDER,
         work,
@@ -801,5 +1016,8 @@ def test_everything_is_on_the_medium_before_the_first_file_is_replaced(tree: Pat
         f"{work}/record.json",
         f"{work}/draft.json",
     }
+    assert work in synced[synced.index("--- journal.json") : first], (
+        "the journal's name, or nothing would be rolled back"
+    )
     assert set(synced[first:commit]) >= {"candle-core/src", "candle-core/src/rocm/backend"}
     assert FOLDER in synced[commit:]
