@@ -9,24 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from codegen.errors import Conflict, Location, Problem
+from codegen.tree_path import FOLDER, is_tree_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-FOLDER = ".candle-rocm"
-"""Name of the folder of the record, in the root of the tree."""
 LARGEST_DOCUMENT = 4 << 20
 """Bytes; the record of all phases of a release has 0.1 million."""
 LARGEST_PHASE = 99
-LONGEST_PATH = 1024
-LONGEST_NAME = 255
-"""Bytes of a path and of each of its parts."""
-_GUARDED = frozenset({FOLDER, ".git"})
+LONGEST_WORD = 255
 _DIGEST = re.compile("[0-9a-f]{64}")
 _SHOWN = 60
 
@@ -95,7 +90,7 @@ def one_of(document: object, key: str, words: Sequence[str]) -> str:
 def matching(document: object, key: str, pattern: re.Pattern[str], what: str) -> str:
     """`document[key]`, which must match the pattern, called `what`."""
     value = take(document, key, str)
-    if len(value) > LONGEST_NAME or not value.isascii() or pattern.fullmatch(value) is None:
+    if len(value) > LONGEST_WORD or not value.isascii() or pattern.fullmatch(value) is None:
         raise ValueError(f"'{key}' is {shown(value)}, not {what}")
     return str(value)
 
@@ -116,20 +111,11 @@ def checked_phase(number: object) -> int:
 
 def checked_path(path: object) -> str:
     """`path` when it names something below a tree and outside of the folders of the record and of git."""
-    if not isinstance(path, str) or not _is_spelled_well(path):
+    if not isinstance(path, str):
         raise ValueError(f"{shown(path)} is not a path in the tree")
-    parts = PurePosixPath(path).parts
-    if path.startswith("/") or ".." in parts or "/".join(parts) != path or is_guarded(parts):
+    if not is_tree_path(path):
         raise ValueError(f"'{shown(path)[1:-1]}' is not a path in the tree")
     return path
-
-
-def is_guarded(parts: Sequence[str]) -> bool:
-    """Whether a path is or leads into a folder of git or of the record, in the tree or deeper in it.
-
-    Some file systems take `.GIT` for the same.
-    """
-    return any(part.casefold() in _GUARDED for part in parts)
 
 
 def distinct(values: Sequence[Any], what: str) -> None:
@@ -145,16 +131,6 @@ def shown(value: object) -> str:
     except RecursionError:
         return "[..."
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _is_spelled_well(path: str) -> bool:
-    try:
-        length = len(path.encode())
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
-    if not 0 < length <= LONGEST_PATH or any(ord(character) < 0x20 or ord(character) == 0x7F for character in path):
-        return False
-    return all(len(part.encode()) <= LONGEST_NAME for part in path.split("/"))
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from codegen import beneath
 from codegen.errors import Conflict, InputOutputError, Problem
 from codegen.plan.disk import remedy_for
 from codegen.plan.fields import (
-    FOLDER,
     LARGEST_DOCUMENT,
     checked_digest,
     checked_path,
@@ -36,7 +35,6 @@ from codegen.plan.fields import (
     corrupt,
     decode_json,
     distinct,
-    is_guarded,
     matching,
     one_of,
     only,
@@ -47,6 +45,7 @@ from codegen.plan.fields import (
 )
 from codegen.release import VERSION
 from codegen.spec.kinds import Gating, Runtime
+from codegen.tree_path import FOLDER, is_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,6 +16,7 @@ from codegen.release import is_version, precedence
 from codegen.spec.document import MappingNode, ScalarNode
 from codegen.spec.gaps import gaps
 from codegen.spec.wording import did_you_mean, one_of, quoted
+from codegen.tree_path import is_tree_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -159,6 +160,9 @@ def _phase(document: Document, known: Known) -> Iterator[Problem]:
         yield from _file(document, file, known)
     for module in root.mappings("modules"):
         yield from _tree_path(document, module.get("path"))
+    for copy in root.mappings("copies"):
+        yield from _tree_path(document, copy.get("path"))
+        yield from _tree_path(document, copy.get("source"), of="candle-rocm's repository")
     for entry in _listed_entries(root):
         yield from _range(document, entry)
         yield from _landing(document, entry, own, known)
@@ -272,9 +276,9 @@ def _unlisted(document: Document, mark: Mark, word: str, names: Collection[str],
     return document.problem(f"specs/candle.yaml lists no {what} {quoted(word)}{hint}", mark)
 
 
-def _tree_path(document: Document, node: Node | None) -> Iterator[Problem]:
+def _tree_path(document: Document, node: Node | None, of: str = "the Candle tree") -> Iterator[Problem]:
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
         return
     path = node.value
-    if not path or path.startswith("/") or "\\" in path or ".." in path.split("/") or re.match(r"[A-Za-z]:", path):
-        yield document.problem(f"{quoted(path)} is not a path inside the Candle tree", node.mark)
+    if not is_tree_path(path) or "\\" in path or re.match(r"[A-Za-z]:", path):
+        yield document.problem(f"{quoted(path)} is not a path inside {of}", node.mark)

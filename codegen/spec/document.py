@@ -261,6 +261,9 @@ class _Composer:
         return self._scalar(event, mark)
 
     def _scalar(self, event: Any, mark: Mark) -> ScalarNode:
+        if stray := _STRAY.search(event.value):  # spelled by an escape, such as "\0"
+            self._refuse(f"the character U+{ord(stray[0]):04X} has no place in a spec, nor has an escape for it", mark)
+            return ScalarNode(_STRAY.sub("?", event.value), mark)
         plain = not event.style and event.tag is None
         return ScalarNode(_plain_value(event.value) if plain else event.value, mark)
 

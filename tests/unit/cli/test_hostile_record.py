@@ -11,7 +11,7 @@ import pytest
 from canary import SECRET, Canary
 from made_up import tree_hash
 
-from codegen.plan.record import FOLDER
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,9 @@ import pytest
 
 from codegen.plan.disk import DISK, Disk
 from codegen.plan.model import FileChange, PhaseChanges
-from codegen.plan.record import FOLDER, Home, Record, RecordHeader, load_record
+from codegen.plan.record import Home, Record, RecordHeader, load_record
 from codegen.plan.transaction import apply_phases, revert_phases
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

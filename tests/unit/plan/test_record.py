@@ -18,7 +18,7 @@ from phased import MEMORY, apply_phase, unsynced
 
 from codegen import beneath
 from codegen.errors import Conflict, ExitCode, InputOutputError
-from codegen.plan.fields import FOLDER, checked_path
+from codegen.plan.fields import checked_path
 from codegen.plan.model import FileChange
 from codegen.plan.record import (
     AppliedFile,
@@ -34,6 +34,7 @@ from codegen.plan.record import (
     sha256,
     target_of,
 )
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -252,8 +253,8 @@ def altered(root: Path, *keys: str | int, value: Any) -> None:
         (("tool_version",), "\x1b[2J", "'tool_version' is \"\\u001b[2J\", not a version"),
         (("gating",), "none", "'gating' is \"none\", not one of dummy, cfg"),
         (("runtime",), "", "'runtime' is \"\", not one of rocm-rs, dynamic"),
-        (("phases", 0, "files", 0, "path"), "a\0b", '"a\\u0000b" is not a path in the tree'),
-        (("phases", 0, "files", 0, "path"), "\ud800", '"\\ud800" is not a path in the tree'),
+        (("phases", 0, "files", 0, "path"), "a\0b", "'a\\u0000b' is not a path in the tree"),
+        (("phases", 0, "files", 0, "path"), "\ud800", "'\\ud800' is not a path in the tree"),
         (("phases", 0, "files", 0, "path"), "a/" * 600 + "b", "is not a path in the tree"),
         (("phases", 0, "files", 0, "path"), "a" * 256, "is not a path in the tree"),
         (("phases", 0, "files", 0, "path"), "sub/.git/hooks/post-checkout", "is not a path in the tree"),

@@ -47,8 +47,9 @@ from some import some
 from codegen.errors import Conflict, ExitCode, HandEdited
 from codegen.plan.disk import DISK, Disk
 from codegen.plan.model import FileChange
-from codegen.plan.record import FOLDER, Home
+from codegen.plan.record import Home
 from codegen.plan.transaction import recover
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

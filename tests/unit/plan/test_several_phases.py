@@ -38,8 +38,9 @@ from phased import (
 from codegen.errors import Conflict, ExitCode, HandEdited, InputOutputError, PhaseOrder
 from codegen.plan.disk import Disk
 from codegen.plan.model import FileChange
-from codegen.plan.record import FOLDER, Home, RecordHeader, load_record
+from codegen.plan.record import Home, RecordHeader, load_record
 from codegen.plan.transaction import apply_phases, recover, revert_phases
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

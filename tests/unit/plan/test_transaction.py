@@ -48,8 +48,9 @@ from phased import (
 from codegen.errors import Conflict, ExitCode, HandEdited, InputOutputError, PhaseOrder
 from codegen.plan.disk import DISK, Disk
 from codegen.plan.model import FileChange
-from codegen.plan.record import FOLDER, Home, RecordHeader, load_record
+from codegen.plan.record import Home, RecordHeader, load_record
 from codegen.plan.transaction import recover
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -30,8 +30,9 @@ from phased import (
 from codegen.errors import HandEdited, InputOutputError
 from codegen.plan.disk import DISK, Disk
 from codegen.plan.model import FileChange, PhaseChanges
-from codegen.plan.record import FOLDER, load_record
+from codegen.plan.record import load_record
 from codegen.plan.transaction import apply_phases, recover, revert_phases
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

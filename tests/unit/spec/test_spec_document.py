@@ -33,6 +33,9 @@ def first_problem(content: bytes) -> tuple[int, int, str]:
         pytest.param(b"a: 1\nb: \xff\n", 2, 4, "not UTF-8 text: byte 0xff", id="not-utf8"),
         pytest.param("ä: é".encode() + b"\xc3", 1, 5, "not UTF-8 text: byte 0xc3", id="cut-utf8"),
         pytest.param(b"a: 1\nb: \x00\n", 2, 4, "the character U+0000 has no place in a spec", id="nul"),
+        pytest.param(),
+        pytest.param(),
+        pytest.param(),
         pytest.param("a: 1\nb: x\u2028".encode(), 2, 5, "the character U+2028 has no place in a spec", id="separator"),
         pytest.param("a: \ufeff1".encode(), 1, 4, "the character U+FEFF has no place in a spec", id="inner-bom"),
         pytest.param(
@@ -212,3 +215,19 @@ def test_a_yaml_package_without_libyaml_is_named(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ToolchainMissing, match="without libyaml") as raised:
         read_document("x.yaml", b"a: 1\n")
     assert "pip install" in str(raised.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "column", "character"),
+    [
+        (b'a: 1\nb: "x\\0"\n', 2, 4, "U+0000"),
+        (b'a: 1\n"\\e[2J": 1\n', 2, 1, "U+001B"),
+        (b'a: ["\\u2028"]\n', 1, 5, "U+2028"),
+    ],
+)
+def test_characters_that_may_not_stand_there_may_not_be_spelled_by_an_escape(
+    content: bytes, line: int, column: int, character: str
+) -> None:
+    message = f"the character {character} has no place in a spec, nor has an escape for it"
+
+    assert first_problem(content) == (line, column, message)
