@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen import own_folder
 from codegen.errors import InputOutputError
 from codegen.release import is_version
 
@@ -58,6 +59,15 @@ class FetchCache:
     """Paths below the cache's root, and writes that are complete or did not happen."""
 
     root: Path
+
+    def require_own(self) -> None:
+        """Raises InputOutputError when others may write in the cache: its trees are believed, and built."""
+        if (objection := own_folder.objection(self.root)) is not None:
+            raise InputOutputError(
+                f"the cache {self.root} {objection}",
+                remedy="candle-rocm believes what is there: see that it is yours and that nobody else may write in it "
+                "(chmod go-w), or choose another folder with CANDLE_ROCM_FETCH_DIR",
+            )
 
     def release_file(self, version: str) -> Path:
         """The list of the crates of a release."""
@@ -99,6 +109,7 @@ class FetchCache:
         Raises:
             OSError: the cache cannot be written.
         """
+        own_folder.make(self.root)
         base = self.root / "staging"
         base.mkdir(parents=True, exist_ok=True)
         for left in base.iterdir():  # of a process that was killed

@@ -89,6 +89,7 @@ def fetch(
         UsageError: cargo's configuration is broken.
     """
     store = FetchCache(default_cache() if cache is None else cache)
+    store.require_own()
     if not is_version(version):
         raise _unknown(version, offline=offline)
     connected = None if offline else functools.cache(connect)
@@ -114,6 +115,7 @@ def copy_release(
     """
     _require_empty(to)
     store = FetchCache(default_cache() if cache is None else cache)
+    store.require_own()
     release = fetch(version, cache=cache, offline=offline, progress=progress)
     progress(f"copying Candle {version} to {to}")
     target = to.absolute()
@@ -145,6 +147,7 @@ def _copy_files(source: Path, files: Iterable[str], target: Path) -> None:
 def cached_releases(cache: Path | None = None) -> tuple[str, ...]:
     """Releases that need no network, newest first."""
     store = FetchCache(default_cache() if cache is None else cache)
+    store.require_own()
     return newest_first(version for version in store.releases() if _is_complete(store, version))
 
 

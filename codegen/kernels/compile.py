@@ -9,6 +9,7 @@ pch/             <arch>.pch: HIP's own headers precompiled. Reading them takes c
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,6 +19,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from codegen import own_folder
 from codegen.errors import InputOutputError, KernelRejected, Problem
 from codegen.kernels.diagnostics import Diagnostic, read_diagnostics
 from codegen.kernels.origin import ORIGIN, Origins
@@ -70,7 +72,14 @@ def compile_kernels(
         KernelRejected: the compiler refuses sources; every error is listed once, at the spec's line that made it.
         InputOutputError: the compiler could not be started, or the folder cannot be written.
     """
-    build = _Build(toolchain, (folder or default_folder()).resolve(), sources, Origins.with_headers_of(sources))
+    folder = (folder or default_folder()).resolve()
+    if (objection := own_folder.objection(folder)) is not None:
+        raise InputOutputError(
+            f"{folder} {objection}",
+            remedy="code objects are believed and run: see that the folder is yours and that nobody else may write in "
+            "it (chmod go-w), or choose another",
+        )
+    build = _Build(toolchain, folder, sources, Origins.with_headers_of(sources))
     try:
         build.write_sources()
         with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
@@ -210,7 +219,7 @@ class _Build:
 
 
 def _scratch(target: Path) -> Path:
-    return target.with_name(f".{os.getpid()}-{target.name}")
+    return target.with_name(f".{secrets.token_hex(8)}-{target.name}")
 
 
 def _is_marked(key: str, target: Path, *others: Path) -> bool:

@@ -1,7 +1,7 @@
 """The last plan of a tree, kept between runs: nothing is scanned again while nothing has changed.
 
 The key covers every byte that the plan depends on: Candle's Rust files and manifests, the specs, the templates, this
-package, and the choices. A damaged entry counts as none.
+package, and the choices. A damaged entry counts as none, and so does one that others could have written.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codegen import __version__
+from codegen import __version__, own_folder
 from codegen.paths import repository_root
 from codegen.plan.decision import Decision, State
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
@@ -49,7 +48,7 @@ def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str, runtime
 def recall(folder: Path, key: str, tree: CandleTree) -> tuple[Plan, tuple[Decision, ...], bool] | None:
     """What `remember` kept under the key, or None."""
     try:
-        digest, _, content = (folder / f"{key}.json").read_bytes().partition(b"\n")
+        digest, _, content = own_folder.read(folder, f"{key}.json").partition(b"\n")
     except OSError:
         return None
     if digest != _digest(content):
@@ -73,11 +72,7 @@ def remember(folder: Path, key: str, plan: Plan, decisions: Iterable[Decision], 
     }
     content = json.dumps(document).encode()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".", dir=folder) as staging:
-            part = Path(staging) / key
-            part.write_bytes(_digest(content) + b"\n" + content)
-            part.replace(folder / f"{key}.json")
+        own_folder.write(folder, f"{key}.json", _digest(content) + b"\n" + content)
         _drop_old(folder)
     except OSError:
         return

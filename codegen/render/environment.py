@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codegen import own_folder
 from codegen.candle.cache import default_cache
 from codegen.errors import Location, Problem, TemplateInvalid
 from codegen.paths import templates_dir
@@ -99,23 +100,23 @@ def _environment(root: Path) -> Environment:
 def _compiled_templates() -> BytecodeCache:
     """Compiled templates in the cache folder; jinja2 looks whether the template is still the same.
 
-    A folder that cannot be read or written to costs time only.
+    They are run as they are, so nothing is taken from a folder that others may write in. One that cannot be read or
+    written to costs time only.
     """
     import jinja2
 
-    class CompiledTemplates(jinja2.FileSystemBytecodeCache):
+    folder = default_cache() / "templates"
+
+    class CompiledTemplates(jinja2.BytecodeCache):
         def load_bytecode(self, bucket: Bucket) -> None:
             with suppress(OSError):
-                super().load_bytecode(bucket)
+                bucket.bytecode_from_string(own_folder.read(folder, f"{bucket.key}.cache"))
 
         def dump_bytecode(self, bucket: Bucket) -> None:
             with suppress(OSError):
-                super().dump_bytecode(bucket)
+                own_folder.write(folder, f"{bucket.key}.cache", bucket.bytecode_to_string())
 
-    folder = default_cache() / "templates"
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    return CompiledTemplates(str(folder))
+    return CompiledTemplates()
 
 
 def _variables(context: object) -> Mapping[str, Any]:

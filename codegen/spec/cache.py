@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from codegen import __version__
+from codegen import __version__, own_folder
 from codegen.spec.loaded import LoadedSpecs
 
 if TYPE_CHECKING:
@@ -74,22 +73,12 @@ def remember_hip_api(folder: Path, key: str, api: HipApi) -> None:
 
 def _stored(path: Path, key: str) -> bytes:
     """What a file keeps under this key. Raises OSError, and ValueError if it keeps something else."""
-    stored_key, content = path.read_bytes().split(b"\n", 1)
+    stored_key, content = own_folder.read(path.parent, path.name).split(b"\n", 1)
     if stored_key != key.encode():
         raise ValueError(f"{path} keeps something else")
     return content
 
 
 def _store(path: Path, key: str, content: str) -> None:
-    import tempfile
-
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(f"{key}\n{content}")
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        own_folder.write(path.parent, path.name, f"{key}\n{content}".encode())

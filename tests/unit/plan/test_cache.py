@@ -205,10 +205,10 @@ def test_the_oldest_entries_go_first(planned: Planned, tmp_path: Path) -> None:
 def test_a_failing_write_leaves_nothing_behind(
     planned: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    monkeypatch.setattr("codegen.own_folder.os.rename", full)
     remember(tmp_path, planned)
 
     assert list(tmp_path.iterdir()) == []
