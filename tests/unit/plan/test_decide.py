@@ -279,3 +279,44 @@ def test_a_file_that_is_not_utf_8(candle: Path, specs: LoadedSpecs) -> None:
 
     with pytest.raises(NotACandleTree, match=rf"{NOTES}:2:1: the file is not UTF-8"):
         scan_tree(open_tree(candle), specs)
+
+
+# --- what mutations of the code survived ---------------------------------------------------------------------------
+
+
+def test_of_two_enums_the_earlier_variant_demands_an_answer(candle: Path, specs: LoadedSpecs) -> None:
+    """`Device` gains its variant in phase 1, `QStorage` in phase 2: from phase 1 on, rustc rejects a match of both."""
+    quantized = "candle-core/src/quantized/mod.rs"
+    replace_in(
+        candle / quantized,
+        "impl Device {\n",
+        "impl Device {\n"
+        "    fn holds(&self, storage: &QStorage) -> bool {\n"
+        "        match (self, storage) {\n"
+        "            (Device::Cpu, QStorage::Cpu(_)) => true,\n"
+        "            (Device::Cuda(_), QStorage::Cuda(_)) => true,\n"
+        "            (Device::Metal(_), QStorage::Metal(_)) => true,\n"
+        "        }\n"
+        "    }\n",
+        count=1,
+    )
+
+    decision = only(scan_tree(open_tree(candle), specs), quantized, item="Device::holds")
+
+    assert decision.site.exhaustive
+    assert decision.site.enums == ("Device", "QStorage")
+    assert decision.phase == 2
+    assert (decision.stand_in or decision.lands) == 1
+
+
+def test_a_feature_is_sought_in_its_table_only(candle: Path, specs: LoadedSpecs) -> None:
+    manifest = "candle-core/Cargo.toml"
+    lines = ["[package.metadata.docs]", 'cuda = "no feature"', "", "[features]", 'metal = ["dep:metal"]', "cuda = []"]
+    text = (candle / manifest).read_text()
+    features = [line for line in text.partition("[features]\n")[2].splitlines() if line.startswith("cuda")]
+    (candle / manifest).write_text("\n".join(lines[:3]) + "\n" + text)
+
+    decision = only(scan_tree(open_tree(candle), specs), manifest, name="cuda")
+
+    assert decision.site.snippet == features[0]
+    assert (candle / manifest).read_text().splitlines()[decision.site.line - 1] == features[0]

@@ -275,3 +275,48 @@ def test_law_a_rewrite_claims_the_lines_that_differ(before: list[str], after: li
 def test_a_new_file_is_one_region() -> None:
     assert whole("a\nb\n", ONE) == EditedText("a\nb\n", (Region(1, 2, ONE),))
     assert whole("", ONE).regions == (Region(1, 1, ONE),)
+
+
+# --- what mutations of the code survived ---------------------------------------------------------------------------
+
+
+def test_on_an_empty_line_one_newline_only_sets_an_edit_apart() -> None:
+    """The one in front of the text ends the empty line; the one behind it makes the next empty line, and is its own."""
+    result = edited(b"fn a() {}\n\nfn b() {}\n", [edit(10, 10, "\nfn c() {}\n")])
+
+    assert result.text == "fn a() {}\n\nfn c() {}\n\nfn b() {}\n"
+    assert spans(result) == [(3, 4, "core.one")]
+
+
+@pytest.mark.parametrize(
+    ("made", "after", "region"),
+    [
+        (edit(4, 4, "x\n"), "a;\nbx\n;\n", (2, 3)),  # in the midst of a line: its rest is changed too
+        (edit(3, 3, "x\n"), "a;\nx\nb;\n", (2, 2)),
+        (edit(3, 4, "x\n"), "a;\nx\n;\n", (2, 3)),
+    ],
+)
+def test_a_newline_behind_an_edit_sets_it_apart_at_the_end_of_a_line_only(
+    made: Edit, after: str, region: tuple[int, int]
+) -> None:
+    result = edited(b"a;\nb;\n", [made])
+
+    assert (result.text, spans(result)) == (after, [(*region, "core.one")])
+
+
+@pytest.mark.parametrize(
+    ("old", "wished", "after"),
+    [
+        (
+            "x;\na;\na2;\nx;\nb;\nb2;\nours ;\nc;\n",
+            "a;\na2;\nb;\nb2;\nx;\nours;\nc;\n",
+            "x;\na;\na2;\nb;\nb2;\nx;\nours;\nc;\n",
+        ),
+        ("c;\nours ;\nb;\nx;\na;\nx;\n", "c;\nours;\nx;\nb;\na;\n", "c;\nours;\nx;\nb;\na;\nx;\n"),
+    ],
+    ids=["before", "behind"],
+)
+def test_of_two_lines_that_could_have_moved_the_nearer_one_did(old: str, wished: str, after: str) -> None:
+    ours = EditedText(old, (Region(lines_of(old).index("ours ;") + 1, lines_of(old).index("ours ;") + 1, ONE),))
+
+    assert formatted(ours, wished).text == after

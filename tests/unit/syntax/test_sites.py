@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from check import check_noop, check_sites, parsed
 
+from codegen.syntax.matches import descendants
 from codegen.syntax.sites import find_sites
 
 
@@ -454,3 +455,20 @@ def test_finding_sites_twice_finds_the_same() -> None:
     source = parsed(body("if d.is_cuda() { g(); } match d { Device::Cuda(_) => 1, _ => 2 }"))
     assert find_sites(source) == find_sites(source)
     assert find_sites(source) == find_sites(parsed(source.text))
+
+
+def test_of_sites_that_begin_together_the_outer_one_comes_first() -> None:
+    """A call of what a match gives begins where the match does, and the match lies in it."""
+    statement = 'match d { Device::Cuda(_) => cuda_x(), Device::Cpu => false }.y().cuda_z() || cfg!(feature = "cuda")'
+
+    outer, inner, *_ = find_sites(parsed(body(statement)))
+
+    assert outer.start == inner.start
+    assert outer.end > inner.end
+    assert (outer.kind, inner.kind) == ("call", "match")
+
+
+def test_of_nodes_that_begin_together_the_outer_one_comes_first() -> None:
+    tree = parsed("fn f() { match x { A | B | C => 1 } }\n").root
+
+    assert [node.text for node in descendants(tree, "or_pattern")] == [b"A | B | C", b"A | B"]
