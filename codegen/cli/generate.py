@@ -49,7 +49,7 @@ def command(
     ).only(phases)
     plan = analysis.plan
     folder = out or Path("generated") / plan.release
-    written = write_output(folder, analysis)
+    written = write_output(folder, analysis, named=out is not None)
     options.note_unforeseen(analysis.decisions)
     if as_json:
         chosen = {"gating": plan.gating, "runtime": plan.runtime}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
+import secrets
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen import __version__
+from codegen import __version__, beneath
 from codegen.errors import InputOutputError
+from codegen.plan.disk import Disk
+from codegen.plan.exchange import digest_at
 from codegen.plan.fields import checked_path
 from codegen.plan.patch import phase_patch
+from codegen.plan.record import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +29,13 @@ TOOL = "candle-rocm"
 REPORT = "report.json"
 
 
-def write_output(folder: Path, analysis: Analysis) -> tuple[str, ...]:
+def write_output(folder: Path, analysis: Analysis, *, named: bool = True) -> tuple[str, ...]:
     """Write the plan below `folder` and return the relative paths, sorted.
 
     `patches/0001-core.patch` per phase, `files/<path>` per new file, `report.json`. What an earlier run left there and
-    this one does not write is deleted; files that are not ours stay. Raises `InputOutputError`, and then everything
-    there is as it was.
+    this one does not write is deleted; files that are not ours stay. No link below the folder is followed, and the
+    folder itself may be one only where the user `named` it. Raises `InputOutputError`, and then everything there is as
+    it was.
     """
     plan = analysis.plan
     texts: dict[str, bytes] = {REPORT: _report(analysis).encode()}
@@ -45,17 +49,30 @@ def write_output(folder: Path, analysis: Analysis) -> tuple[str, ...]:
             if change.before is None or path in texts:  # a later phase may write a new file again
                 texts[path] = change.after
     try:
-        stale = _earlier(folder) - texts.keys()
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder, texts)
+        real = folder.resolve() if named else Path.cwd() / folder
+        stale = _earlier(real) - texts.keys()
+        _make_folders(real)
+        _replace(real, texts)
         for path in stale:
-            _delete(folder, path)
-    except OSError as error:
+            _delete(real, path)
+    except (OSError, InputOutputError) as error:
+        cause = error.__cause__ if isinstance(error, InputOutputError) else error
+        reason = cause.strerror if isinstance(cause, OSError) else cause
         raise InputOutputError(
-            f"cannot write {error.filename or folder}: {error.strerror}",
+            f"cannot write {folder}: {reason}",
             remedy="make room there and see to the permissions, or choose another folder with --out",
         ) from error
     return tuple(sorted(texts))
+
+
+class _Unhurried(Disk):
+    """A generated file may be generated again: nobody waits until it is on the medium."""
+
+    def flush(self, descriptor: int) -> None:
+        """Left to the system."""
+
+
+_DISK = _Unhurried()
 
 
 def _patch_path(phase: int, name: str) -> str:
@@ -69,40 +86,51 @@ def _file_path(path: str) -> str:
 def _earlier(folder: Path) -> set[str]:
     """What the report that lies there says an earlier run wrote; nothing if there is none, or it is not ours."""
     try:
-        document = json.loads((folder / REPORT).read_bytes())
+        found = beneath.read(folder / REPORT)
+        document = json.loads(b"" if found is None else found.data)
         if document["tool"]["name"] != TOOL:
             return set()
         patches = {_patch_path(phase["phase"], phase["name"]) for phase in document["phases"]}
         new = {_file_path(file["path"]) for phase in document["phases"] for file in phase["files"] if file["new"]}
         return {checked_path(path) for path in patches | new}
-    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return set()
 
 
 def _replace(folder: Path, texts: Mapping[str, bytes]) -> None:
     """Write the files aside, then rename all of them into place; those that are as wanted keep their times."""
-    staging = Path(tempfile.mkdtemp(prefix=".candle-rocm-", dir=folder))
+    staging = folder / f".candle-rocm-{secrets.token_hex(8)}"
+    _DISK.make_folder(staging)
     try:
         staged = []
         for index, (path, content) in enumerate(texts.items()):
             target = folder / path
-            if not target.is_file() or target.read_bytes() != content:
-                (staging / str(index)).write_bytes(content)
+            if digest_at(target) != sha256(content):
+                _DISK.write(staging / str(index), content)
                 staged.append((staging / str(index), target))
+        for parent in sorted({target.parent for _, target in staged}):
+            _make_folders(parent)
         for source, target in staged:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.replace(target)
+            _DISK.replace(source, target)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        with suppress(InputOutputError):
+            _DISK.clear(staging)
+
+
+def _make_folders(folder: Path) -> None:
+    for path in (*reversed(folder.parents[:-1]), folder):
+        if beneath.status(path) is None:
+            _DISK.make_folder(path)
 
 
 def _delete(folder: Path, path: str) -> None:
     """Delete a file and the folders that are then empty."""
     target = folder / path
-    target.unlink(missing_ok=True)
+    if beneath.status(target) is not None:
+        _DISK.unlink(target)
     for parent in target.relative_to(folder).parents:
-        if parent.parts and (folder / parent).is_dir() and not any((folder / parent).iterdir()):
-            (folder / parent).rmdir()
+        if parent.parts:
+            _DISK.drop(folder / parent)
 
 
 def _report(analysis: Analysis) -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from canary import Canary
 from made_up import READY, tree_hash
 
 from codegen.candle.tree import open_tree
@@ -13,6 +14,7 @@ from codegen.errors import ExitCode, InputOutputError
 from codegen.plan.analysis import Analysis
 from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
+from codegen.plan.disk import Disk
 from codegen.plan.output import write_output
 from codegen.spec.loader import load_specs
 
@@ -129,15 +131,69 @@ def test_an_error_on_the_way_changes_nothing(
 ) -> None:
     write_output(tmp_path, analysis.only((0,)))
     before = tree_hash(tmp_path)
-    write = Path.write_bytes
+    write = Disk.write
 
-    def full(path: Path, content: bytes) -> int:
+    def full(disk: Disk, path: Path, content: bytes) -> None:
         if path.name == "9":
-            raise OSError(28, "No space left on device")
-        return write(path, content)
+            raise InputOutputError("", remedy="") from OSError(28, "No space left on device")
+        write(disk, path, content)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Disk, "write", full)
 
     with pytest.raises(InputOutputError, match=rf"cannot write {tmp_path}: No space left on device"):
         write_output(tmp_path, analysis)
     assert tree_hash(tmp_path) == before
+
+
+# --- folders that somebody else arranged ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Canary:
+    return Canary.plant(tmp_path / "outside")
+
+
+def test_the_user_may_name_a_link(analysis: Analysis, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+
+    write_output(tmp_path / "link", analysis)
+
+    assert (tmp_path / "real" / "report.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["generated", "generated/0.11.1"])
+def test_a_link_where_we_write_of_ourselves_is_not_followed(
+    analysis: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canary: Canary, name: str
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).symlink_to(canary.root)
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InputOutputError, match=r"cannot write generated/0\.11\.1: .* is a symbolic link"):
+        write_output(Path("generated/0.11.1"), analysis, named=False)
+
+    assert canary.touched() == []
+
+
+def test_an_earlier_report_deletes_nothing_behind_a_link(analysis: Analysis, tmp_path: Path, canary: Canary) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "files").symlink_to(canary.root)
+    phases = [{"phase": 0, "name": "x", "files": [{"path": "id_rsa", "new": True}]}]
+    (out / "report.json").write_text(json.dumps({"tool": {"name": "candle-rocm"}, "phases": phases}))
+
+    with pytest.raises(InputOutputError, match=r"cannot write .*: files is a symbolic link"):
+        write_output(out, analysis)
+
+    assert canary.touched() == []
+
+
+def test_a_report_that_is_a_link_is_not_read(analysis: Analysis, tmp_path: Path, canary: Canary) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.json").symlink_to(canary.root / "id_rsa")
+
+    with pytest.raises(InputOutputError, match=r"cannot write .*: report\.json is a symbolic link"):
+        write_output(tmp_path / "out", analysis)
+
+    assert canary.touched() == []
