@@ -16,6 +16,8 @@ import pytest
 from arena import Arena, appearance
 from canary import Canary
 
+from codegen.plan.disk import Disk
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -27,6 +29,14 @@ COUNT = int(os.environ.get("ATTACKS", "2000"))
 FIRST = int(os.environ.get("ATTACK_SEED", "0"))
 BLOCK = 50
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _unsynced() -> Iterator[None]:
+    """Attacks need no medium to wait for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Disk, "flush", lambda disk, descriptor: None)
+        yield
 
 
 @pytest.fixture

@@ -697,18 +697,8 @@ def test_an_edit_right_before_giving_back_is_kept(tree: Path, tmp_path: Path) ->
     steps = steps_of(apply_0, tree, tmp_path)
     with pytest.raises(Killed):
         apply_0(tree, Faulty(steps.index("write run.sh", steps.index("write journal.json")), Killed, forever=True))
-    edits = iter([None, lambda: (tree / LIB).write_bytes(b"mine")])
-
-    class SecondTime(Disk):
-        def step(self, verb: str, path: Path) -> None:
-            if (verb, path) == ("write", tree / LIB) and (edit := next(edits, None)) is None:
-                return
-            if (verb, path) == ("write", tree / LIB):
-                edit()
-
-    next(edits)
     with pytest.raises(HandEdited, match=f"{LIB} was changed while it was given back"):
-        recover(tree, disk=SecondTime())
+        recover(tree, disk=Editor("write", tree / LIB, lambda: (tree / LIB).write_bytes(b"mine")))
 
     assert (tree / LIB).read_bytes() == b"mine"
     with pytest.raises(HandEdited, match=f"{LIB} was changed after candle-rocm was interrupted"):
