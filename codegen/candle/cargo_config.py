@@ -33,8 +33,9 @@ class Source:
 def crates_io_source(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> Source:
     """The source that replaces crates.io, or crates.io itself, by cargo's rules.
 
-    Configuration is looked for in `.cargo/config.toml` of `cwd` and its parents, then in CARGO_HOME; the nearest
-    file wins, key by key (https://doc.rust-lang.org/cargo/reference/config.html).
+    Configuration is looked for in `.cargo/config.toml` of `cwd` and its parents, then in CARGO_HOME. Folders of a
+    package or workspace are passed over: a tree that a user stands in does not choose where Candle comes from. The
+    nearest file wins, key by key (https://doc.rust-lang.org/cargo/reference/config.html).
 
     Raises:
         UsageError: a configuration file is broken, or the replacements run in a circle.
@@ -98,7 +99,9 @@ def _merged(cwd: Path, environ: Mapping[str, str]) -> dict[str, Any]:
 def _files(cwd: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     """Configuration files from the nearest to the farthest; `config` without an extension hides `config.toml`."""
     home = Path(environ["CARGO_HOME"]) if environ.get("CARGO_HOME") else Path.home() / ".cargo"
-    folders = [folder / ".cargo" for folder in (cwd, *cwd.parents)]
+    around = (cwd, *cwd.parents)
+    packages = [depth for depth, folder in enumerate(around) if (folder / "Cargo.toml").exists()]
+    folders = [folder / ".cargo" for folder in around[max(packages, default=-1) + 1 :]]
     if home not in folders:
         folders.append(home)
     for folder in folders:

@@ -35,6 +35,11 @@ as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, 
 force: Callable[[Any], Any] = click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
 
 
+def note_that_code_runs(what: str) -> None:
+    """Say, before it happens, that a command builds a tree: cargo runs what the tree tells it to."""
+    note(f"{what} builds the tree, and so runs its code as you: build scripts, macros, settings of cargo and rustup")
+
+
 def progress(line: str) -> None:
     """A line for a person who waits: on stderr, and only to a terminal."""
     if sys.stderr.isatty():

@@ -53,8 +53,8 @@ def command(
 ) -> None:
     """List every backend site of CANDLE: handled, not applied yet, left alone (and why), or unknown.
 
-    Nothing is written. Exit 4 if a site is unknown, if a method of the backend traits has no template, or if rustc and
-    the scan disagree.
+    Nothing is written, and no program of the tree is run (but with --oracle, which builds it). Exit 4 if a site is
+    unknown, if a method of the backend traits has no template, or if rustc and the scan disagree.
     """
     from codegen.errors import ExitCode
     from codegen.plan.decide import scan_tree
@@ -122,6 +122,7 @@ def _compare(workspace: Workspace, scan: Scan, work: Path | None) -> Comparison:
     from codegen.verify.oracle_compare import compare, compiled_matches, pristine_root
 
     require_programs(["cargo", "rustc"])
+    options.note_that_code_runs("--oracle")
     folder = work or default_cache() / "verify"
     tree = workspace.tree
     found = exhaustive_matches(

@@ -66,7 +66,8 @@ def command(
 ) -> None:
     """Build and test CANDLE, a folder or a version, with all phases up to --phase; exit 8 when a step fails.
 
-    The tree is built in a scratch copy and never written to. If the phases are not applied yet, they are applied to
+    Building a tree runs its code: verify only what you would build yourself. It is built in a scratch copy and never
+    written to. If the phases are not applied yet, they are applied to
     the copy. Steps that need a device are skipped, with the reason, where there is none; a run in which no step passes
     has failed. On the emulated device the tests run twice: its first card has waves of 32 lanes, then of 64.
     """
@@ -88,6 +89,7 @@ def command(
     from codegen.verify.test_names import names_of_step
     from codegen.verify.waiting import waiting_tests
 
+    options.note_that_code_runs("verify")
     machine = Machine.here()
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     device = choose_device(Target(target), machine)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from codegen import own_folder
+from codegen import own_folder, programs
 from codegen.errors import InputOutputError, KernelRejected, Problem
 from codegen.kernels.diagnostics import Diagnostic, read_diagnostics
 from codegen.kernels.origin import ORIGIN, Origins
@@ -29,6 +28,7 @@ from codegen.rocm.toolchain import HOW_TO_GET_ONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
+    from subprocess import CompletedProcess
 
     from codegen.kernels.render import Source, Sources
     from codegen.rocm.toolchain import Toolchain
@@ -185,7 +185,7 @@ class _Build:
         done = self._run([*self._command(architecture), *with_header, source.path, "-o", str(made)])
         if done.returncode != 0:
             made.unlink(missing_ok=True)
-            return _Rejected(architecture, read_diagnostics(done.stdout + done.stderr, source))
+            return _Rejected(architecture, read_diagnostics(programs.says(done) + programs.complains(done), source))
         origin = _scratch(target.with_suffix(ORIGIN))
         origin.write_text(self.origins.of(source, made), encoding="ascii")
         _install({target: made, target.with_suffix(ORIGIN): origin}, self._source_key(source, architecture))
@@ -196,10 +196,11 @@ class _Build:
     def _command(self, architecture: str) -> list[str]:
         return [*self.toolchain.command(architecture), *OPTIONS, *_REPRODUCIBLE, "-I."]
 
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, cwd=self.folder / "src", capture_output=True, text=True, errors="replace", check=False
-        )
+    def _run(self, command: list[str]) -> CompletedProcess[bytes]:
+        try:
+            return programs.run(command, cwd=self.folder / "src")
+        except programs.TookTooLong as cause:
+            raise programs.hangs(command[0], cause) from cause
 
     def _target(self, source: Source, architecture: str) -> Path:
         return self.folder / architecture / f"{Path(source.path).stem}.hsaco"

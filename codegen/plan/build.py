@@ -120,7 +120,7 @@ class _States:
         self.gating = gating
         self.runtime = runtime
         self._edition = rust_edition(tree)
-        self._config = next((tree.root / name for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
+        self._config = next((tree.read(name) for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
         self._planner = EditPlanner(scan, specs, gating=gating, runtime=runtime)
         self._whole: State = {}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from codegen import __version__, own_folder
 from codegen.paths import repository_root
 from codegen.plan.decision import Decision, State
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
+from codegen.programs import find
 from codegen.syntax.site import Site
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _digest(content: bytes) -> bytes:
 
 def _rustfmt() -> list[str | int]:
     """Which rustfmt would run, without running it: the file, its size and time, and rustup's choice of toolchain."""
-    program = shutil.which("rustfmt")
+    program = find("rustfmt")
     if program is None:
         return []
     status = Path(program).stat()

@@ -1,24 +1,53 @@
 """What git knows of a tree: which files have changes that are not committed.
 
 A tree need not be a git checkout, and git need not be installed: then there is nothing that could be uncommitted.
+
+A repository's configuration can name programs for git to run: filters, hooks, fsmonitor, the transport that fetches
+missing objects. So git never sees it. It works from a repository of ours for one question, made of links to the other's
+objects, references and index, with a configuration of the few harmless settings that decide how files are compared.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from codegen import programs
+from codegen.candle.cache import io_errors
 from codegen.errors import DirtyTree, InputOutputError, Problem
 from codegen.plan.record import digest_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
+    from subprocess import CompletedProcess
 
     from codegen.plan.record import Record
 
 LISTED = 10
 """So many files are named in a message; of the others it gives the number."""
+
+_LIMIT_SECONDS = 9.0
+"""A hundred times what it takes; a pipe in place of a .gitignore takes for ever."""
+_POINTER_BYTES = 1 << 16
+"""A `.git` file or `commondir` is one line; what is longer is none."""
+_SHARED = ("objects", "refs", "packed-refs", "reftable", "shallow")
+_INFO = ("exclude", "attributes", "sparse-checkout")
+_HARMLESS = {
+    name.lower(): name
+    for name in (
+        *("core.autocrlf", "core.eol", "core.fileMode", "core.ignoreCase", "core.symlinks", "core.precomposeUnicode"),
+        *("core.checkStat", "core.trustctime", "core.sparseCheckout", "core.sparseCheckoutCone", "core.excludesFile"),
+        *("core.repositoryFormatVersion", "extensions.objectFormat", "extensions.refStorage", "index.sparse"),
+    )
+}
+"""Settings that decide how files are compared and where git keeps what; none of them names a program."""
+_OF_THE_USER_ONLY = frozenset({"core.excludesfile"})
+"""A file name, which a tree may not choose."""
+_KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH")
 
 
 def uncommitted(root: Path, record: Record | None = None) -> tuple[str, ...]:
@@ -27,19 +56,21 @@ def uncommitted(root: Path, record: Record | None = None) -> tuple[str, ...]:
     Ignored files, the inside of submodules, and files of the repository outside of `root` do not count. Raises
     `InputOutputError` when git is there and the tree is a checkout, but git refuses to look at it.
     """
-    prefix = _prefix(root)
-    if prefix is None:
+    program = programs.find("git")
+    checkout = _checkout_of(root) if program is not None else None
+    if program is None or checkout is None:
         return ()
-    # A folder that merely lies in somebody's repository, with nothing in it tracked, is not a checkout.
-    if prefix and not _git(root, "ls-files", "-z", "--", ".").stdout:
-        return ()
-    status = _git(
-        root,
-        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
-        *("--", "."),
-    )
+    with _private(program, checkout, root) as git:
+        # A folder that merely lies in somebody's repository, with nothing in it tracked, is not a checkout.
+        if checkout.prefix and not git.ask("ls-files", "-z", "--", checkout.prefix):
+            return ()
+        status = git.ask(
+            *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
+            *("--", checkout.prefix or "."),
+        )
     # `XY path`, ended by NUL, relative to the top of the repository whatever the working directory.
-    paths = {os.fsdecode(entry[3 + len(prefix) :]) for entry in status.stdout.split(b"\0") if entry}
+    skipped = 3 + len(os.fsencode(checkout.prefix))
+    paths = {os.fsdecode(entry[skipped:]) for entry in status.split(b"\0") if entry}
     ours = record.left() if record is not None else {}
     return tuple(sorted(path for path in paths if path not in ours or digest_of(root, path) != ours[path]))
 
@@ -59,41 +90,175 @@ def require_clean(root: Path, record: Record | None = None) -> None:
     )
 
 
-def _prefix(root: Path) -> bytes | None:
-    """Where the tree lies in its repository (empty, or with a slash at its end); None where it is in none."""
+@dataclass(frozen=True, slots=True)
+class _Checkout:
+    """A work tree, and where its repository lies."""
+
+    top: Path
+    own: Path
+    """What belongs to this work tree: HEAD and the index."""
+    shared: Path
+    """What all work trees of the repository share; mostly the same folder."""
+    prefix: str
+    """Where the folder that was asked about lies below `top`: empty, or with a slash at its end."""
+
+
+def _checkout_of(root: Path) -> _Checkout | None:
+    """The work tree that a folder lies in, found as git finds it (but for `core.worktree`, which is not believed)."""
     try:
-        shown = _git(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", check=False)
-    except FileNotFoundError:
-        return None
-    if shown.returncode != 0:
-        if b"not a git repository" in shown.stderr:
+        start = root.resolve(strict=True)
+    except OSError as cause:
+        _refuse(root, cause.strerror or str(cause))
+    ceilings = {Path(each) for each in os.environ.get("GIT_CEILING_DIRECTORIES", "").split(os.pathsep) if each}
+    for top in (start, *start.parents):
+        if top != start and top in ceilings:
             return None
-        _refuse(root, shown)
-    inside, _, prefix = shown.stdout.partition(b"\n")
-    return prefix.removesuffix(b"\n") if inside == b"true" else None
+        if _is_repository(top):  # its inside: no work tree
+            return None
+        own = _git_folder(top / ".git")
+        if own is not None:
+            line = _pointer(own / "commondir")
+            shared = own / line if line else own
+            prefix = start.relative_to(top).as_posix()
+            return _Checkout(top, own, shared, "" if prefix == "." else f"{prefix}/")
+    return None
 
 
-def _git(root: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+def _git_folder(path: Path) -> Path | None:
+    """The folder that a `.git` is, or that it names."""
+    if path.is_file():
+        named = _pointer(path)
+        path = path.parent / named.removeprefix("gitdir: ") if named.startswith("gitdir: ") else path
+    return path if _is_repository(path) else None
+
+
+def _is_repository(folder: Path) -> bool:
+    return (folder / "HEAD").is_file() and any((folder / name).exists() for name in ("objects", "commondir"))
+
+
+def _pointer(path: Path) -> str:
+    """The one line of a file, empty where there is no such file."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            return os.fsdecode(file.read(_POINTER_BYTES)).rstrip("\r\n").replace("\0", "")
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    """git with a repository of ours."""
+
+    program: str
+    root: Path
+    variables: Mapping[str, str]
+
+    def ask(self, *arguments: str) -> bytes:
+        """What git answers. Raises `InputOutputError` when it refuses to."""
+        return _asked(self.program, self.root, self.variables, *arguments)
+
+
+@contextmanager
+def _private(program: str, checkout: _Checkout, root: Path) -> Iterator[_Git]:
+    room = "make room where temporary files lie, or choose another folder with TMPDIR"
+    with tempfile.TemporaryDirectory() as name:
+        own = Path(name)
+        with io_errors("preparing a look at the git repository", remedy=room):
+            (own / "info").mkdir()
+            (own / "HEAD").write_bytes(os.fsencode(_head(checkout.own / "HEAD")))  # git wants no link to one
+            links = [(each, checkout.shared / each) for each in _SHARED]
+            links += [(f"info/{each}", _info(checkout, each)) for each in _INFO]
+            links += [(each.name, each) for each in (checkout.own / "index", *checkout.own.glob("sharedindex.*"))]
+            for link, target in links:
+                if target.is_file() or target.is_dir():
+                    (own / link).symlink_to(target)
+            for needed in ("refs", "objects"):
+                (own / needed).mkdir(exist_ok=True)
+            (own / "config").write_bytes(_configuration(program, checkout, root))
+        variables = {
+            **_environment(),
+            "GIT_DIR": str(own),
+            "GIT_WORK_TREE": str(checkout.top),
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+        yield _Git(program, root, variables)
+
+
+def _head(path: Path) -> str:
+    """What is checked out; old repositories have a link to the branch."""
+    return (f"ref: {path.readlink().as_posix()}" if path.is_symlink() else _pointer(path)) + "\n"
+
+
+def _info(checkout: _Checkout, name: str) -> Path:
+    """Which folders are checked out is a matter of each work tree."""
+    return (checkout.own if name == "sparse-checkout" else checkout.shared) / "info" / name
+
+
+def _configuration(program: str, checkout: _Checkout, root: Path) -> bytes:
+    """The harmless settings of the user and of the repository, as a file."""
+    settings = _settings(program, root, "--global", "--includes")
+    for file in (checkout.shared / "config", checkout.own / "config.worktree"):
+        if file.is_file():
+            of_tree = _settings(program, root, "--file", str(file), "--no-includes")
+            settings |= {name: value for name, value in of_tree.items() if name not in _OF_THE_USER_ONLY}
+    sections: dict[str, list[str]] = {}
+    for name, value in settings.items():
+        section, _, key = _HARMLESS[name].partition(".")
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        sections.setdefault(section, []).append(f'\t{key} = "{quoted}"\n')
+    return os.fsencode("".join(f"[{section}]\n{''.join(lines)}" for section, lines in sections.items()))
+
+
+def _settings(program: str, root: Path, *source: str) -> dict[str, str]:
+    """The harmless ones among the settings of one file, which git reads as text and does not follow."""
+    if source[0] == "--global" and os.environ.get("GIT_CONFIG_GLOBAL") == os.devnull:
+        return {}
+    # Without a repository around, git has no other configuration to take orders from.
+    variables = {**_environment(), "GIT_DIR": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    done = _run(program, root, variables, "config", *source, "--null", "--list")
+    if done.returncode != 0:
+        if source[0] == "--global":  # the user has none
+            return {}
+        _refuse(root, programs.complains(done).strip() or f"exit status {done.returncode}")
+    found = {}
+    for entry in done.stdout.split(b"\0"):
+        name, parted, value = os.fsdecode(entry).partition("\n")
+        if name in _HARMLESS:
+            found[name] = value if parted else "true"
+    return found
+
+
+def _environment() -> dict[str, str]:
     # In a hook, or under `git rebase --exec`, GIT_DIR and its kin name another repository than the tree's.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {name: os.environ[name] for name in _KEPT if name in os.environ}
-    done = subprocess.run(
-        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(root), *arguments],
-        env=environment | {"LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if check and done.returncode != 0:
-        _refuse(root, done)
-    return done
+    return {**programs.environment(), **{name: os.environ[name] for name in _KEPT if name in os.environ}}
 
 
-_KEPT = ("GIT_CEILING_DIRECTORIES", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH")
+def _asked(program: str, root: Path, variables: Mapping[str, str], *arguments: str) -> bytes:
+    done = _run(program, root, variables, *arguments)
+    if done.returncode != 0:
+        _refuse(root, programs.complains(done).strip() or f"exit status {done.returncode}")
+    return done.stdout
 
 
-def _refuse(root: Path, done: subprocess.CompletedProcess[bytes]) -> NoReturn:
-    reason = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
+def _run(program: str, root: Path, variables: Mapping[str, str], *arguments: str) -> CompletedProcess[bytes]:
+    try:
+        return programs.run([program, *arguments], variables=variables, seconds=_LIMIT_SECONDS)
+    except programs.TookTooLong as cause:
+        raise programs.hangs(f"git, asked what is uncommitted in {root},", cause) from cause
+    except OSError as cause:
+        _refuse(root, cause.strerror or str(cause))
+
+
+def _refuse(root: Path, reason: str) -> NoReturn:
     raise InputOutputError(
         f"git cannot tell what is uncommitted in {root}: {reason}",
         remedy="see to what git says, or pass --allow-dirty",

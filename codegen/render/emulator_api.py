@@ -29,7 +29,7 @@ def emulator_api(api: HipApi, root: Path) -> dict[str, str]:
         library = CLibrary.of(api, each)
         context = {"api": library, "uses": _uses(api, library)}
         texts[f"{FOLDER}/{library.module}.rs"] = render(TEMPLATE, context, root=root / "templates")
-    return format_rust(texts, edition="2024", config=root / RUSTFMT)
+    return format_rust(texts, edition="2024", config=(root / RUSTFMT).read_bytes())
 
 
 def _uses(api: HipApi, library: CLibrary) -> tuple[str, ...]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen import programs
 from codegen.candle.cache import io_errors
 from codegen.errors import InputOutputError, Location, Problem, TemplateInvalid, ToolchainMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from subprocess import Popen
 
 REMEDY = "install it with `rustup component add rustfmt`"
 
@@ -24,9 +23,12 @@ RustText = tuple[str, str]
 
 _MODULE_FILE = re.compile(r"\bmod\s+(\w+)\s*;")
 """A module that has a file of its own."""
+_LEADS_AWAY = (re.compile(r"\bmod\b"), re.compile(r"\bpath\b"))
+"""Words without which no `#[path = "..."] mod b;` is written: rustfmt would format that file where it is."""
+_LIMIT_SECONDS = 120.0
 
 
-def format_rust(texts: Mapping[str, str], *, edition: str = "2021", config: Path | None = None) -> dict[str, str]:
+def format_rust(texts: Mapping[str, str], *, edition: str = "2021", config: bytes | None = None) -> dict[str, str]:
     """The texts as rustfmt would have them, by path. Raises as `rustfmt_beside`."""
     with rustfmt_beside(texts.items(), edition=edition, config=config) as result:
         return {path: formatted for (path, _), formatted in result().items()}
@@ -34,13 +36,13 @@ def format_rust(texts: Mapping[str, str], *, edition: str = "2021", config: Path
 
 @contextmanager
 def rustfmt_beside(
-    texts: Iterable[RustText], *, edition: str = "2021", config: Path | None = None
+    texts: Iterable[RustText], *, edition: str = "2021", config: bytes | None = None
 ) -> Iterator[Callable[[], dict[RustText, str]]]:
     """rustfmt at work beside us; what this gives waits for the texts as rustfmt would have them.
 
-    `config` is the rustfmt.toml that counts, and no other does. Starting rustfmt takes longer than most files do, so
-    one process formats all texts. Where it refuses one, and where it looks for a module that we did not foresee, each
-    gets a process of its own.
+    `config` is the text of the rustfmt.toml that counts, and no other does. Starting rustfmt takes longer than most
+    files do, so one process formats all texts but those that may name files elsewhere. Those get a process each, which
+    reads the text from its standard input and goes nowhere else; so do all where it refuses one or misses a module.
 
     Raises `ToolchainMissing` without rustfmt, and `TemplateInvalid` naming file and line for text that is not Rust.
     """
@@ -48,27 +50,27 @@ def rustfmt_beside(
     if not texts:
         yield dict
         return
-    program = shutil.which("rustfmt")
+    program = programs.find("rustfmt")
     if program is None:
         raise ToolchainMissing("rustfmt is not installed", remedy=REMEDY)
-    # Without --config-path, a rustfmt.toml above the working directory or in the user's home would change the result.
-    command = [program, "--edition", edition, "--quiet", "--config-path", str(config or os.devnull)]
+    apart = {text for text in texts if all(word.search(text[1]) for word in _LEADS_AWAY)}
+    together = [text for text in texts if text not in apart]
     with ExitStack() as stack:
         room = "make room where temporary files lie, or choose another folder with TMPDIR"
         with io_errors("handing texts to rustfmt", remedy=room):
             scratch = stack.enter_context(tempfile.TemporaryDirectory())
-            files = [_lay_out(Path(scratch, str(number)), text) for number, (_, text) in enumerate(texts)]
-        with _start_errors():
-            nothing = subprocess.DEVNULL
-            process = stack.enter_context(
-                subprocess.Popen([*command, *map(str, files)], stdin=nothing, stdout=nothing, stderr=nothing)
-            )
-        stack.callback(process.kill)
+            files = [_lay_out(Path(scratch, str(number)), text) for number, (_, text) in enumerate(together)]
+            settings = Path(scratch, "rustfmt.toml")
+            settings.write_bytes(config or b"")
+        # Without --config-path, a rustfmt.toml above a file or in the user's home would change the result.
+        command = [program, "--edition", edition, "--quiet", "--config-path", str(settings)]
+        process = stack.enter_context(_started([*command, *map(str, files)])) if files else None
 
         def result() -> dict[RustText, str]:
-            if process.wait() != 0:
-                return {each: _format_alone(command, *each) for each in texts}
-            return {each: file.read_bytes().decode() for each, file in zip(texts, files, strict=True)}
+            done = {each: _format_alone(command, *each) for each in apart}
+            if process is not None and _ended(process) != 0:
+                return done | {each: _format_alone(command, *each) for each in together}
+            return done | {each: file.read_bytes().decode() for each, file in zip(together, files, strict=True)}
 
         yield result
 
@@ -86,10 +88,27 @@ def _lay_out(folder: Path, text: str) -> Path:
 def _format_alone(command: Sequence[str], path: str, text: str) -> str:
     """One text over standard input, from which rustfmt looks for no modules."""
     with _start_errors():
-        done = subprocess.run([*command, "--emit", "stdout"], input=text.encode(), capture_output=True, check=False)
+        done = programs.run([*command, "--emit", "stdout"], given=text, seconds=_LIMIT_SECONDS)
     if done.returncode != 0:
-        raise _failure(path, text, done.stderr.decode(errors="replace"))
+        raise _failure(path, text, programs.complains(done))
     return done.stdout.decode()
+
+
+@contextmanager
+def _started(command: Sequence[str]) -> Iterator[Popen[bytes]]:
+    """The program at work; it is ended with the block, whether it has finished or not."""
+    with _start_errors():
+        process = programs.start(command)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _ended(process: Popen[bytes]) -> int:
+    with _start_errors():
+        return process.wait(_LIMIT_SECONDS)
 
 
 @contextmanager
@@ -98,6 +117,8 @@ def _start_errors() -> Iterator[None]:
         yield
     except OSError as error:
         raise InputOutputError(f"cannot run rustfmt: {error.strerror}", remedy=REMEDY) from error
+    except programs.TookTooLong as error:
+        raise programs.hangs("rustfmt", error) from error
 
 
 def _failure(path: str, text: str, message: str) -> TemplateInvalid | ToolchainMissing:

@@ -7,12 +7,11 @@ and nothing is installed; a downloaded package is unpacked into a folder with `d
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen import programs
 from codegen.errors import ToolchainMissing
 
 if TYPE_CHECKING:
@@ -22,39 +21,39 @@ MIRROR_VARIABLE = "CANDLE_ROCM_DEBIAN_MIRROR"
 """Environment variable with the address of a Debian mirror; needed where the system's own apt has none."""
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _SYSTEM = Path("/etc/apt")
+_DOWNLOAD_SECONDS = 3600.0
+"""ROCm's compiler is gigabytes; apt itself gives up on a mirror that says nothing."""
 _TOOLS = ("apt-get", "apt-cache", "apt-config", "dpkg-deb")
 _INSTALL_ROCM = "or install ROCm (https://rocm.docs.amd.com) and set ROCM_PATH"
 
 
-def run_apt(command: Sequence[str], *, doing: str, environ: Mapping[str, str], cwd: Path | None = None) -> str:
+def run_apt(command: Sequence[str], *, doing: str, environ: Mapping[str, str], cwd: Path = programs.NEUTRAL) -> str:
     """Standard output of one of apt's programs.
 
     Raises:
         ToolchainMissing: it could not be started or failed; the message has `doing` and apt's own complaints.
     """
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env={**environ, "LC_ALL": "C"},
-            cwd=cwd,
-            check=False,
+        path = programs.absolute_path(environ)
+        done = programs.run(
+            command, cwd=cwd, variables={**environ, "PATH": path, "LC_ALL": "C"}, seconds=_DOWNLOAD_SECONDS
         )
     except OSError as cause:
         raise ToolchainMissing(
             f"{doing}: cannot start {command[0]}: {cause.strerror}",
             remedy=f"this needs Debian's apt and dpkg on the machine; install them, {_INSTALL_ROCM}",
         ) from cause
+    except programs.TookTooLong as cause:
+        raise programs.hangs(f"{doing}: {command[0]}", cause) from cause
     if done.returncode != 0:
-        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        said = programs.complains(done) or programs.says(done)
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
         told = [line for line in lines if line.startswith("E:")] or lines[-3:]
         raise ToolchainMissing(
             f"{doing} failed: " + ("\n".join(told) or f"{command[0]} exited with {done.returncode}"),
             remedy=f"check the network and the mirror ({MIRROR_VARIABLE} names another one), {_INSTALL_ROCM}",
         )
-    return done.stdout
+    return programs.says(done)
 
 
 def debian_mirror(environ: Mapping[str, str]) -> str:
@@ -63,7 +62,7 @@ def debian_mirror(environ: Mapping[str, str]) -> str:
     Raises:
         ToolchainMissing: there is no apt, or its sources name no Debian mirror.
     """
-    missing = [tool for tool in _TOOLS if shutil.which(tool, path=environ.get("PATH")) is None]
+    missing = [tool for tool in _TOOLS if programs.find(tool, environ) is None]
     if missing:
         raise ToolchainMissing(
             f"ROCm's packages cannot be fetched without {', '.join(missing)}",
@@ -149,7 +148,7 @@ class PrivateApt:
             "\n".join([*inherited, 'APT::Architectures { "amd64"; };', *(f'{k} "{v}";' for k, v in own.items())]) + "\n"
         )
 
-    def _apt(self, *command: str, doing: str, cwd: Path | None = None) -> str:
+    def _apt(self, *command: str, doing: str, cwd: Path = programs.NEUTRAL) -> str:
         environ = {**self.environ, "APT_CONFIG": str((self.folder / "apt.conf").resolve())}
         return run_apt(command, doing=doing, environ=environ, cwd=cwd)
 
@@ -190,4 +189,8 @@ class PrivateApt:
 
 def unpack_deb(package: Path, folder: Path) -> None:
     """Unpack one package's files below a folder. Raises `ToolchainMissing` for a broken package."""
-    run_apt(["dpkg-deb", "--extract", str(package), str(folder)], doing=f"unpacking {package.name}", environ=os.environ)
+    run_apt(
+        ["dpkg-deb", "--extract", str(package.absolute()), str(folder.absolute())],
+        doing=f"unpacking {package.name}",
+        environ=os.environ,
+    )

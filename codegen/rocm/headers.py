@@ -6,13 +6,11 @@ compiler at once (about a second for a thousand), and each of its errors belongs
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen import programs
 from codegen.errors import InputOutputError, Problem, ToolchainMissing
 
 if TYPE_CHECKING:
@@ -88,17 +86,17 @@ def _source(claims: Sequence[Claim], headers: Iterable[str], preamble: str) -> s
 
 def _errors(source: str, include: Path) -> list[tuple[str, int, str]]:
     """File, line and message of each error."""
-    program = shutil.which(COMPILER)
+    program = programs.find(COMPILER)
     if program is None:
         raise ToolchainMissing(f"{COMPILER} is not installed", remedy="install Debian's package g++")
     command = [program, "-x", "c++", "-std=c++17", "-fsyntax-only"]
-    command += [*(f"-D{define}" for define in DEFINES), "-isystem", str(include), "-"]
-    environment = {**os.environ, "LC_ALL": "C"}
-    done = subprocess.run(command, input=source, capture_output=True, text=True, env=environment, check=False)
-    errors = [(m["file"], int(m["line"]), m["message"]) for m in _ERROR.finditer(done.stderr)]
+    command += [*(f"-D{define}" for define in DEFINES), "-isystem", str(include.absolute()), "-"]
+    done = programs.run(command, given=source)
+    complaints = programs.complains(done)
+    errors = [(m["file"], int(m["line"]), m["message"]) for m in _ERROR.finditer(complaints)]
     if done.returncode and not errors:
         raise InputOutputError(
-            f"{program} failed: {done.stderr.strip() or f'exit code {done.returncode}'}",
+            f"{program} failed: {complaints.strip() or f'exit code {done.returncode}'}",
             remedy="look at what it says; more memory may help",
         )
     return errors

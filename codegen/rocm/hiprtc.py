@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,11 +18,13 @@ from queue import SimpleQueue
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
+from codegen import programs
 from codegen.errors import ToolchainMissing
 from codegen.rocm.toolchain import HOW_TO_GET_ONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from subprocess import Popen
 
     from codegen.rocm.toolchain import HipRtc, Toolchain
 
@@ -107,17 +108,11 @@ def _started(hiprtc: HipRtc) -> Iterator[_Worker]:
     # The interpreter itself, not a link or a launcher script: the loader starts ELF files only.
     command = [*hiprtc.loader, os.path.realpath(sys.executable), "-I", "-S", str(_PROGRAM), str(hiprtc.library)]
     # comgr would answer from ~/.cache and write there; a check must compile, and leave the home alone.
-    environ = {**os.environ, "AMD_COMGR_CACHE": "0", "PYTHONIOENCODING": "utf-8"}
+    variables = programs.environment(AMD_COMGR_CACHE="0", PYTHONIOENCODING="utf-8")
     with (
-        TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            text=True,
-            encoding="utf-8",
-            env=environ,
+        TemporaryFile() as complaints,
+        programs.start(
+            command, variables=variables, stdin=programs.PIPE, stdout=programs.PIPE, stderr=complaints
         ) as process,
     ):
         yield _Worker(hiprtc.library, process, complaints)
@@ -128,8 +123,8 @@ class _Worker:
     """A process that compiles one request after the other."""
 
     library: Path
-    process: subprocess.Popen[str]
-    complaints: IO[str]
+    process: Popen[bytes]
+    complaints: IO[bytes]
     """What it writes to standard error; a file, because nobody reads it while it runs."""
 
     def compile(self, request: HipRtcRequest) -> HipRtcResult:
@@ -150,11 +145,11 @@ class _Worker:
         assert self.process.stdin is not None, "opened as a pipe"
         assert self.process.stdout is not None, "opened as a pipe"
         try:
-            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.write(json.dumps(question).encode() + b"\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
-            line = ""
+            line = b""
         if not line:
             raise self._death(question["name"])
         answer: dict[str, Any] = json.loads(line)
@@ -166,6 +161,6 @@ class _Worker:
             self.process.stdin.close()
         status = self.process.wait()
         self.complaints.seek(0)
-        last = self.complaints.read().strip().rpartition("\n")[2]
+        last = self.complaints.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
         told = last or f"exit status {status}"
         return ToolchainMissing(f"{self.library} did not survive {name}: {told}", remedy=HOW_TO_GET_ONE)

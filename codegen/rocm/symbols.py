@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
 
+from codegen import programs
 from codegen.errors import InputOutputError, ToolchainMissing
 
 _CHUNK = 1 << 20
@@ -45,9 +45,7 @@ def _member(package: Path, library: str, to: Path) -> Path | None:
     """The library inside a package, written to `to`; what comes after it in the package is not read."""
     program = _program("dpkg-deb")
     wanted = re.compile(rf"(^|/)lib{library}\.so[.0-9]*$")
-    with subprocess.Popen(
-        [program, "--fsys-tarfile", str(package)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as unpacking:
+    with programs.start([program, "--fsys-tarfile", package.absolute()], stdout=programs.PIPE) as unpacking:
         try:
             with tarfile.open(fileobj=unpacking.stdout, mode="r|") as archive:
                 for member in archive:
@@ -64,22 +62,21 @@ def _member(package: Path, library: str, to: Path) -> Path | None:
 
 
 def _functions(library: Path) -> frozenset[str]:
-    command = [_program("readelf"), "--wide", "--dyn-syms", str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = programs.run([_program("readelf"), "--wide", "--dyn-syms", library.absolute()])
     # Num: Value Size Type Bind Vis Ndx Name
-    rows = (line.split() for line in done.stdout.splitlines())
+    rows = (line.split() for line in programs.says(done).splitlines())
     defined = (row[7] for row in rows if len(row) >= 8 and row[3] == "FUNC" and row[6] != "UND")
     names = frozenset(name.partition("@")[0] for name in defined)
     if done.returncode or not names:
         raise InputOutputError(
-            f"cannot read the symbols of {library}: {done.stderr.strip() or 'it exports no function'}",
+            f"cannot read the symbols of {library}: {programs.complains(done).strip() or 'it exports no function'}",
             remedy="fetch the library again",
         )
     return frozenset(name for name in names if not name.startswith("_Z"))
 
 
 def _program(name: str) -> str:
-    program = shutil.which(name)
+    program = programs.find(name)
     if program is None:
         raise ToolchainMissing(f"{name} is not installed", remedy="install Debian's packages dpkg and binutils")
     return program

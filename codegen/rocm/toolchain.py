@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen import programs
 from codegen.errors import Problem, ToolchainMissing
 from codegen.rocm.fetch import fetched
 from codegen.rocm.packages import NEWEST, Part
@@ -115,12 +114,12 @@ def fetched_toolchain(part: FetchedPart) -> Toolchain:
 def _candidates(environ: Mapping[str, str], system: Path, build: Path | None) -> Iterator[Toolchain | str]:
     """Compilers in order of preference, and for each place without one what is missing there."""
     if environ.get("ROCM_PATH"):
-        yield _installed(Path(environ["ROCM_PATH"]), "ROCM_PATH")
+        yield _installed(Path(environ["ROCM_PATH"]).absolute(), "ROCM_PATH")
     else:
         yield "ROCM_PATH is not set"
     yield _installed(system / "opt/rocm", "/opt/rocm")
     for name in ("hipcc", "clang++"):
-        program = shutil.which(name, path=environ.get("PATH", ""))
+        program = programs.find(name, environ)
         if program is None:
             yield f"{name} is not on PATH"
             continue
@@ -176,12 +175,11 @@ def _hip_version(header: Path) -> str | None:
 
 def _ask_version(compiler: Path) -> str | None:
     try:
-        done = subprocess.run(
-            [compiler, "--version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = programs.run([compiler, "--version"], seconds=_ANSWER_SECONDS)
+    except (OSError, programs.TookTooLong):
         return None
-    return done.stdout if done.returncode == 0 and done.stdout.strip() else None
+    told = programs.says(done)
+    return told if done.returncode == 0 and told.strip() else None
 
 
 def _hiprtc_library(folder: Path) -> Path | None:

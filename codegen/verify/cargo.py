@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from codegen.errors import InputOutputError, ToolchainMissing
+from codegen.programs import find as find_program
 from codegen.verify.diagnostics import Diagnostic, read_diagnostic
 from codegen.verify.process import run_watched
 from codegen.verify.surroundings import inherited
@@ -86,7 +86,7 @@ def cargo_environment(target_dir: Path, **extra: str) -> dict[str, str]:
     }
 
 
-def require_programs(programs: Iterable[str], *, which: Callable[[str], str | None] = shutil.which) -> None:
+def require_programs(programs: Iterable[str], *, which: Callable[[str], str | None] = find_program) -> None:
     """Check that the programs are on PATH.
 
     Raises ToolchainMissing naming every missing one and how to install it.

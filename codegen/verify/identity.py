@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from codegen import programs
 from codegen.errors import ToolchainMissing
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ for name in ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"):
 """
 
 
-def loaded_library(environment: Mapping[str, str], command: Sequence[str] = (sys.executable, "-c", ASK)) -> str | None:
+def loaded_library(
+    environment: Mapping[str, str], command: Sequence[str] = (sys.executable, "-I", "-c", ASK)
+) -> str | None:
     """`amd`, `emulator` or `nvidia`: what the loader finds with these variables; None where it finds nothing.
 
     A program of its own asks, because the loader reads LD_LIBRARY_PATH when a program starts.
     """
     try:
-        done = subprocess.run(
-            command, env=dict(environment), capture_output=True, text=True, timeout=ASK_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = programs.run(command, variables=environment, seconds=ASK_SECONDS)
+    except (OSError, programs.TookTooLong):
         return None
-    return done.stdout.strip() or None
+    return programs.says(done).strip() or None
 
 
 def refuse_stand_in(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from codegen import programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,12 +18,10 @@ ANSWER_SECONDS = 20.0
 def run_program(command: Sequence[str]) -> str | None:
     """Standard output of a program, or None when it cannot be started, fails or takes too long."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=ANSWER_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = programs.run(command, seconds=ANSWER_SECONDS)
+    except (OSError, programs.TookTooLong):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return programs.says(done) if done.returncode == 0 else None
 
 
 def can_open(path: Path) -> bool:
@@ -36,7 +34,7 @@ class Machine:
     """Everything the checks ask about. Tests pass fake folders, variables and programs."""
 
     variables: Mapping[str, str]
-    which: Callable[[str], str | None] = shutil.which
+    which: Callable[[str], str | None] = programs.find
     run: Callable[[Sequence[str]], str | None] = run_program
     accessible: Callable[[Path], bool] = can_open
     root: Path = Path("/")

@@ -6,15 +6,17 @@ import contextlib
 import os
 import selectors
 import signal
-import subprocess
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen import programs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from subprocess import Popen
 
 MARK = "CANDLE_ROCM_PROCESS_TREE"
 """A variable that every process of a tree inherits: by its value they are found when they have to end."""
@@ -70,15 +72,9 @@ def run_watched(
     """
     mark = uuid.uuid4().hex
     started = time.monotonic()
-    with subprocess.Popen(
-        command,
-        cwd=cwd,
-        env={**environment, MARK: mark},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    variables = {**environment, MARK: mark}
+    pipe = programs.PIPE
+    with programs.start(command, cwd=cwd, variables=variables, stdout=pipe, stderr=pipe, own_session=True) as process:
         said = _Said(process, on_stdout, on_stderr)
         try:
             stopped = _wait(process, said, watch)
@@ -92,7 +88,7 @@ class _Said:
     """What comes through both streams, handed on line by line."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], on_stdout: Callable[[str], None], on_stderr: Callable[[str], None]
+        self, process: Popen[bytes], on_stdout: Callable[[str], None], on_stderr: Callable[[str], None]
     ) -> None:
         self._selector = selectors.DefaultSelector()
         for stream, function in ((process.stdout, on_stdout), (process.stderr, on_stderr)):
@@ -139,17 +135,17 @@ class _Lines:
             self._function(line.decode("utf-8", "replace").rstrip("\r"))
 
 
-def _wait(process: subprocess.Popen[bytes], said: _Said, watch: Callable[[], str | None]) -> str | None:
+def _wait(process: Popen[bytes], said: _Said, watch: Callable[[], str | None]) -> str | None:
     while process.poll() is None:
         if not said.give(LOOK_SECONDS) and not said.open:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(programs.TookTooLong):
                 process.wait(LOOK_SECONDS)
         if (reason := watch()) is not None:
             return reason
     return None
 
 
-def _end_tree(process: subprocess.Popen[bytes], mark: str) -> None:
+def _end_tree(process: Popen[bytes], mark: str) -> None:
     """End the program and the rustc, linker and test processes that it started: ask first, then insist."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         left = [*_marked(mark)]
@@ -163,9 +159,9 @@ def _end_tree(process: subprocess.Popen[bytes], mark: str) -> None:
             _await_end(process, left)
 
 
-def _await_end(process: subprocess.Popen[bytes], others: Iterable[int]) -> None:
+def _await_end(process: Popen[bytes], others: Iterable[int]) -> None:
     deadline = time.monotonic() + GRACE_SECONDS
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    with contextlib.suppress(programs.TookTooLong):
         process.wait(GRACE_SECONDS)
     while time.monotonic() < deadline and any(map(_runs, others)):
         time.sleep(LOOK_SECONDS / 10)

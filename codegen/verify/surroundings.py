@@ -6,6 +6,8 @@ import os
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from codegen.programs import absolute_path
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -50,7 +52,8 @@ QUIETLY = ("CARGO_PROFILE_DEV_OPT_LEVEL", "CARGO_PROFILE_DEV_DEBUG", "CANDLE_ROC
 def inherited(variables: Mapping[str, str] | None = None, *, emulated: bool = False) -> dict[str, str]:
     """The variables (the process's own by default) that reach cargo and the tests."""
     variables = os.environ if variables is None else variables
-    return {name: value for name, value in variables.items() if not _left_behind(name, emulated=emulated)}
+    kept = {name: value for name, value in variables.items() if not _left_behind(name, emulated=emulated)}
+    return {**kept, "PATH": absolute_path(kept)} if "PATH" in kept else kept
 
 
 def left_behind(variables: Mapping[str, str], *, emulated: bool = False) -> tuple[str, ...]:

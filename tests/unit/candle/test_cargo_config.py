@@ -53,6 +53,20 @@ def test_nearest_file_wins_key_by_key(tmp_path: Path) -> None:
     assert source(tmp_path).index == "https://near/"
 
 
+@pytest.mark.parametrize("member", ["a", "a/b"])
+def test_a_workspace_around_the_user_does_not_count(tmp_path: Path, member: str) -> None:
+    """A tree with its own `.cargo/config.toml` would choose where Candle comes from, and with which certificates."""
+    for folder in (tmp_path / "a", tmp_path / "a/b"):
+        write(
+            folder / ".cargo", '[source.crates-io]\nreplace-with = "x"\n[source.x]\nregistry = "sparse+https://evil/"\n'
+        )
+    (tmp_path / "a/Cargo.toml").write_text("[workspace]\n")
+    (tmp_path / member / "Cargo.toml").write_text("[workspace]\n")
+    write(tmp_path / ".cargo", '[http]\nproxy = "http://p:1"\n')
+
+    assert source(tmp_path) == Source(DEFAULT_INDEX.removeprefix("sparse+"), "http://p:1")
+
+
 def test_file_without_extension_hides_the_other(tmp_path: Path) -> None:
     text = '[source.crates-io]\nreplace-with = "x"\n[source.x]\nregistry = "sparse+https://%s/"\n'
     write(tmp_path / "home", text % "hidden")

@@ -48,8 +48,7 @@ def test_configuration_around_the_user_does_not_count(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert format_rust({"a.rs": UGLY}) == {"a.rs": PLAIN}
 
-    config = tmp_path / "rustfmt.toml"
-    assert format_rust({"a.rs": UGLY}, config=config) == {"a.rs": "fn a() {\n  b()\n}\n"}
+    assert format_rust({"a.rs": UGLY}, config=b"tab_spaces = 2\n") == {"a.rs": "fn a() {\n  b()\n}\n"}
 
 
 def test_text_that_is_not_rust() -> None:
@@ -166,3 +165,26 @@ def test_a_program_that_does_not_start(tmp_path: Path, monkeypatch: pytest.Monke
 
     with pytest.raises(InputOutputError, match="cannot run rustfmt: No such file or directory"):
         format_rust({"a.rs": PLAIN})
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        '#[path = "{victim}"]\nmod b;',
+        '#[path = "{victim}"]\nmod\nb;',
+        '#[cfg_attr(all(), path = "{victim}")]\nmod b;',
+        '#[path/* ] */ = "{victim}"]\nmod/* a */b;',
+        '#[path = "{victim}"]\nmod r#b;',
+        'mod a {{\n    #[path = "{victim}"]\n    mod b;\n}}',
+    ],
+)
+def test_a_file_elsewhere_is_not_written(tmp_path: Path, modules: str) -> None:
+    """rustfmt formats the modules of a file as well, wherever a `path` says that they are."""
+    victim = tmp_path / "victim.rs"
+    victim.write_text(UGLY)
+
+    formatted = format_rust({"mod.rs": f"{modules.format(victim=victim)}\n{UGLY}", "a.rs": UGLY})
+
+    assert victim.read_text() == UGLY
+    assert formatted["mod.rs"].endswith(PLAIN)
+    assert formatted["a.rs"] == PLAIN
