@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 
@@ -49,6 +50,6 @@ def command(
         return
     for phase in applied:
         new = sum(change.before is None for change in phase.changes)
-        click.echo(f"phase {phase.phase} {phase.name}: {len(phase.changes) - new} files changed, {new} new")
+        terminal.say(f"phase {phase.phase} {phase.name}: {len(phase.changes) - new} files changed, {new} new")
     if not applied:
-        click.echo("nothing to do: every phase asked for is applied already")
+        terminal.say("nothing to do: every phase asked for is applied already")

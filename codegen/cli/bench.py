@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from codegen import terminal
 from codegen.cli.options import as_json, note
 
 if TYPE_CHECKING:
@@ -56,17 +57,17 @@ def command(
         note(f"{len(measured)} of {len(chosen)}: {row.name}")
     run = Run(bench.device.target, bench.device.architecture, tuple(measured))
     if as_json:
-        click.echo(json.dumps(run.document(), indent=1))
+        terminal.say(json.dumps(run.document(), indent=1))
     else:
         _print_table(run, compared=bench.torch is not None)
     if plot_to:
         plot_to.write_text(plot(run), encoding="utf-8")
     worse = slower(against, run, factor=factor) if against else []
     for regression in worse:
-        click.echo(f"slower: {regression}", err=True)
+        terminal.note(f"slower: {regression}")
     failed = failure(run)
     if failed:
-        click.echo(failed, err=True)
+        terminal.note(failed)
     if worse or failed:
         context.exit(ExitCode.VERIFICATION_FAILED)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 
@@ -38,8 +39,8 @@ def command(
         options.print_json("check", workspace, clean=not found, files=files)
     else:
         for deviation in found:
-            click.echo(f"{deviation.path}: {deviation.problem}")
+            terminal.say(f"{deviation.path}: {deviation.problem}")
         differ = "1 file differs" if len(found) == 1 else f"{len(found)} files differ"
-        click.echo(f"{differ} from what apply would leave" if found else "as apply would leave it")
+        terminal.say(f"{differ} from what apply would leave" if found else "as apply would leave it")
     if found:
         context.exit(ExitCode.CHANGES_NEEDED)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 
@@ -60,19 +60,21 @@ def command(
         from codegen.report.diff_document import diff_document
         from codegen.report.json_document import dumps
 
-        click.echo(dumps(diff_document(plan, tried=workspace.tried)))
+        terminal.say(dumps(diff_document(plan, tried=workspace.tried)))
     elif stat:
         from codegen.report.diff_document import stat_lines
 
         for line in stat_lines(plan.changes):
-            click.echo(line)
+            terminal.say(line)
     else:
-        # As bytes: a diff keeps its line ends and is UTF-8 on every platform.
-        click.echo("".join(unified_diff(plan.changes, color=_coloured(color))).encode(), nl=False)
+        # As bytes: a diff keeps its line ends and is UTF-8 on every platform. What `git apply` takes is exact.
+        coloured = _coloured(color)
+        person = coloured or terminal.for_a_person()
+        terminal.say_exactly(unified_diff(plan.changes, color=coloured, show=terminal.shown if person else str))
 
 
 def _coloured(choice: str) -> bool:
     """`auto` means: a terminal that is not dumb, and NO_COLOR is not set (https://no-color.org)."""
     if choice != "auto":
         return choice == "always"
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return terminal.for_a_person() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

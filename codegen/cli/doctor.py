@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from codegen import terminal
+
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -28,7 +30,7 @@ def command(context: click.Context, *, as_json: bool, candle: Path | None) -> No
     if as_json:
         import json
 
-        click.echo(json.dumps(doctor_document(checks), indent=2, ensure_ascii=False))
+        terminal.say(json.dumps(doctor_document(checks), indent=2, ensure_ascii=False))
         if any(check.blocks for check in checks):
             from codegen.errors import ExitCode
 

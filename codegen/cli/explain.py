@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ def command(
         from codegen.report.json_document import dumps
 
         content = explanation_document(found, release=tree.release, tried=workspace.tried, applied=applied)
-        click.echo(dumps(content))
+        terminal.say(dumps(content))
     else:
-        click.echo(explanation_text(found, release=tree.release, applied=applied))
+        terminal.say(explanation_text(found, release=tree.release, applied=applied))
 
 
 def _subject(arguments: tuple[str, ...], candle: str | None) -> tuple[str, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
+
+from codegen import terminal
 
 SCHEMA_VERSION = 1
 
@@ -30,9 +31,9 @@ def command(version: str, to: Path | None, *, offline: bool, as_json: bool) -> N
     from codegen.candle.fetch import copy_release, fetch
 
     if to is None:
-        release = fetch(version, offline=offline, progress=_progress)
+        release = fetch(version, offline=offline, progress=terminal.progress)
     else:
-        release = copy_release(version, to, offline=offline, progress=_progress)
+        release = copy_release(version, to, offline=offline, progress=terminal.progress)
     if as_json:
         import json
 
@@ -44,11 +45,6 @@ def command(version: str, to: Path | None, *, offline: bool, as_json: bool) -> N
             "crates": [{"name": crate.name, "checksum": crate.checksum} for crate in release.crates],
             "absent": list(release.absent),
         }
-        click.echo(json.dumps(content, indent=2))
+        terminal.say(json.dumps(content, indent=2))
     else:
-        click.echo(release.root)
-
-
-def _progress(line: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(line, err=True)
+        terminal.say(release.root)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 
@@ -57,5 +58,5 @@ def command(
         return
     for phase in plan.phases:
         new = sum(change.before is None for change in phase.changes)
-        click.echo(f"phase {phase.phase} {phase.name}: {len(phase.changes) - new} files changed, {new} new")
-    click.echo(f"{len(written)} files in {folder}")
+        terminal.say(f"phase {phase.phase} {phase.name}: {len(phase.changes) - new} files changed, {new} new")
+    terminal.say(f"{len(written)} files in {folder}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from codegen import terminal
 from codegen.cli.options import as_json, note, progress
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def list_ops(*, as_json: bool) -> None:
     width = max(len(row.op) for row in rows)
     for row in rows:
         types = [t.name for t, cell in zip(DTYPES, row.cells, strict=True) if cell in ("yes", "more")]
-        click.echo(f"{row.family:<10} {row.op:<{width}} {row.kernels:>4}  {' '.join(types)}")
-    click.echo(f"{len(families)} families, {len(rows)} ops, {sum(row.kernels for row in rows)} kernels")
+        terminal.say(f"{row.family:<10} {row.op:<{width}} {row.kernels:>4}  {' '.join(types)}")
+    terminal.say(f"{len(families)} families, {len(rows)} ops, {sum(row.kernels for row in rows)} kernels")
 
 
 @command.command("render")
@@ -68,7 +69,7 @@ def render(*, folder: Path | None, as_json: bool) -> None:
     if as_json:
         _print_json("kernels render", files=sorted(files), changed=changed)
     else:
-        click.echo(f"{len(files)} files, {changed} changed")
+        terminal.say(f"{len(files)} files, {changed} changed")
 
 
 _architectures = click.option(
@@ -103,7 +104,7 @@ def build(*, names: str, folder: Path | None, as_json: bool) -> None:
         _print_json("kernels build", kernels=len(found), code_objects=rows)
         return
     architectures = len({each.architecture for each in objects})
-    click.echo(
+    terminal.say(
         f"{len(found)} kernels in {len(objects)} code objects for {architectures} architectures: "
         f"no spills, within their budgets ({time.monotonic() - started:.0f} s)"
     )
@@ -136,9 +137,9 @@ def resources(*, names: str, family: str | None, as_json: bool) -> None:
         _print_json("kernels resources", kernels=rows)
         return
     width = max((len(each.kernel.symbol) for each in found), default=6)
-    click.echo(f"{'kernel':<{width}}  arch      VGPRs  SGPRs    LDS  spills  waves/SIMD")
+    terminal.say(f"{'kernel':<{width}}  arch      VGPRs  SGPRs    LDS  spills  waves/SIMD")
     for each in found:
-        click.echo(
+        terminal.say(
             f"{each.kernel.symbol:<{width}}  {each.architecture.name:<8}  {each.vgprs:>5}  {each.kernel.sgprs:>5}  "
             f"{each.kernel.lds:>5}  {each.spills:>6}  {each.occupancy:>10}"
         )
@@ -169,4 +170,4 @@ def _compiled(names: str, folder: Path | None) -> tuple[tuple[LoadedFamily, ...]
 def _print_json(name: str, **content: object) -> None:
     import json
 
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "command": name, **content}, indent=2))
+    terminal.say(json.dumps({"schema_version": SCHEMA_VERSION, "command": name, **content}, indent=2))

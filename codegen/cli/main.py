@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import tempfile
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codegen import __version__
+from codegen import __version__, terminal
 from codegen.errors import CandleRocmError, ExitCode, InputOutputError
 
 if TYPE_CHECKING:
@@ -85,20 +86,22 @@ def run(arguments: Sequence[str]) -> int:
         result = cli.main(args=list(arguments), prog_name="candle-rocm", standalone_mode=False)
         return int(result) if isinstance(result, int) else ExitCode.OK
     except click.Abort:
-        click.echo("interrupted", err=True)
+        terminal.note("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        terminal.note(said.getvalue().rstrip("\n"))
         return ExitCode.USAGE
     except CandleRocmError as error:
-        click.echo(str(error), err=True)
+        terminal.note(str(error))
         return error.exit_code
     except OSError as error:
         if error.filename is not None:
             return _bug()
         _discard_output()
         remedy = "free space where the output goes, or send it elsewhere"
-        click.echo(str(InputOutputError(f"cannot write the output: {error.strerror}", remedy=remedy)), err=True)
+        terminal.note(str(InputOutputError(f"cannot write the output: {error.strerror}", remedy=remedy)))
         return ExitCode.IO
     except Exception:
         return _bug()
@@ -118,5 +121,5 @@ def _bug() -> int:
             traceback.print_exc(file=file)
     except OSError:  # no disk to keep it on
         name = f"this:\n{traceback.format_exc()}"
-    click.echo(f"internal error: {last}\n  = help: this is a bug of candle-rocm; please report {name}", err=True)
+    terminal.note(f"internal error: {last}\n  = help: this is a bug of candle-rocm; please report {name}")
     return ExitCode.BUG

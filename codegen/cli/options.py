@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from codegen import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,13 +43,12 @@ def note_that_code_runs(what: str) -> None:
 
 def progress(line: str) -> None:
     """A line for a person who waits: on stderr, and only to a terminal."""
-    if sys.stderr.isatty():
-        click.echo(line, err=True)
+    terminal.progress(line)
 
 
 def note(line: str) -> None:
     """A line that is not the result."""
-    click.echo(line, err=True)
+    terminal.note(line)
 
 
 def note_untried(workspace: Workspace) -> None:
@@ -70,4 +70,4 @@ def print_json(command: str, workspace: Workspace, **content: object) -> None:
     """The command's JSON document about a tree, on stdout."""
     from codegen.report.json_document import document, dumps
 
-    click.echo(dumps(document(command, release=workspace.tree.release, tried=workspace.tried, **content)))
+    terminal.say(dumps(document(command, release=workspace.tree.release, tried=workspace.tried, **content)))

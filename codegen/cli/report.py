@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 
@@ -56,8 +57,8 @@ def command(
     if as_json:
         from codegen.report.json_document import document, dumps
 
-        click.echo(dumps(document("report", release=tree.release, tried=workspace.tried, html=str(out), bytes=size)))
+        terminal.say(dumps(document("report", release=tree.release, tried=workspace.tried, html=str(out), bytes=size)))
     else:
-        click.echo(out)
+        terminal.say(out)
     if error is not None:
         raise error

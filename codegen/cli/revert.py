@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 
@@ -31,4 +32,4 @@ def command(candle: str, *, phase: int | None, force: bool, as_json: bool) -> No
         options.print_json("revert", workspace, reverted=list(reverted))
         return
     for number in reverted:
-        click.echo(f"phase {number}: taken back")
+        terminal.say(f"phase {number}: taken back")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 if TYPE_CHECKING:
@@ -83,17 +84,17 @@ def command(
             problems = error.problems if error is not None else ()
             judged = comparison_entry(compared) if compared is not None else None
             summary = summarise(scan, specs.phases)
-            click.echo(dumps(scan_document(scan, specs, summary, decisions=chosen, problems=problems, oracle=judged)))
+            terminal.say(dumps(scan_document(scan, specs, summary, decisions=chosen, problems=problems, oracle=judged)))
         case "sarif":
             from codegen.report.json_document import dumps
             from codegen.report.sarif import sarif_log
 
-            click.echo(dumps(sarif_log(scan, chosen, error)))
+            terminal.say(dumps(sarif_log(scan, chosen, error)))
         case "github":
             from codegen.report.annotations import github_annotations
 
             for line in github_annotations(error) if error is not None else ():
-                click.echo(line)
+                terminal.say(line)
         case _:
             from codegen.report.table import print_scan, print_sites, stdout_console
 
@@ -103,7 +104,7 @@ def command(
             else:
                 print_scan(console, scan, summarise(scan, specs.phases))
             if compared is not None:
-                click.echo(str(compared))
+                terminal.say(str(compared))
     if output == "json" and (error is not None or (compared is not None and not compared.agrees)):
         context.exit(ExitCode.UNKNOWN_SITE)
     if error is not None:

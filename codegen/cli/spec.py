@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from codegen import terminal
+
 if TYPE_CHECKING:
     from codegen.errors import Problem
     from codegen.lint.repository import Linted
@@ -43,7 +45,7 @@ def lint(context: click.Context, *, as_json: bool, root: Path | None) -> None:
         _print_json(linted, ())
     else:
         counts = _counts(linted)
-        click.echo("specs are valid: " + ", ".join(f"{noun.replace('_', ' ')}: {n}" for noun, n in counts.items()))
+        terminal.say("specs are valid: " + ", ".join(f"{noun.replace('_', ' ')}: {n}" for noun, n in counts.items()))
 
 
 @command.command("schema")
@@ -52,7 +54,7 @@ def schema(kind: str) -> None:
     """Print the JSON schema of a spec file."""
     from codegen.spec.schema import Kind, schema_text
 
-    click.echo(schema_text(Kind(kind)), nl=False)
+    terminal.say(schema_text(Kind(kind)), end="")
 
 
 def _counts(linted: Linted) -> dict[str, int]:
@@ -79,7 +81,7 @@ def _print_json(linted: Linted | None, problems: tuple[Problem, ...]) -> None:
         "counts": _counts(linted) if linted else {},
         "problems": [_problem(problem) for problem in problems],
     }
-    click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    terminal.say(json.dumps(report, indent=2, ensure_ascii=False))
 
 
 def _problem(problem: Problem) -> dict[str, str | int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 
@@ -31,14 +32,14 @@ def command(candle: str, *, as_json: bool) -> None:
             hand_edited=list(edited),
         )
         return
-    click.echo(f"Candle {workspace.tree.release}" + ("" if workspace.tried else " (not tried by this version)"))
+    terminal.say(f"Candle {workspace.tree.release}" + ("" if workspace.tried else " (not tried by this version)"))
     if record is None:
-        click.echo("nothing is applied")
+        terminal.say("nothing is applied")
         return
     names = {phase.phase: phase.name for phase in workspace.specs.phases}
     choices = f"{record.header.gating} gating, {record.header.runtime} runtime"
     for phase in record.phases:
         name = names.get(phase.phase, "(unknown to this version)")
-        click.echo(f"phase {phase.phase} {name}: {len(phase.files)} files ({choices})")
+        terminal.say(f"phase {phase.phase} {name}: {len(phase.files)} files ({choices})")
     for path in edited:
-        click.echo(f"edited by hand: {path}")
+        terminal.say(f"edited by hand: {path}")

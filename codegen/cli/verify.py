@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from codegen import terminal
 from codegen.cli import options
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def command(
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     device = choose_device(Target(target), machine)
     for name in left_behind(machine.variables, emulated=device.emulated):
-        click.echo(f"{name} is set, and not passed on: it could change what is proven", err=True)
+        terminal.note(f"{name} is set, and not passed on: it could change what is proven")
     refuse_stand_in(device, machine.variables)
     root, plan = _planned(candle, phase=phase, gating=gating, runtime=runtime, offline=offline)
     last = max(each.phase for each in plan.phases) if phase is None else phase
@@ -119,7 +120,7 @@ def command(
         results = run_steps(steps, subject, bench, on_start=lambda step: report(step.title))
     found = found_by_verify(results, candle=candle, plan=plan, phase=last, packages=package, device=device)
     if (unwritten := append(folder / OF_VERIFY, found)) is not None:
-        click.echo(unwritten, err=True)
+        terminal.note(unwritten)
     if as_json:
         import json
 
@@ -135,7 +136,7 @@ def command(
             target=target,
             device=device.label,
         )
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        terminal.say(json.dumps(document, indent=2, ensure_ascii=False))
         if not document["passed"]:
             from codegen.errors import ExitCode
 
@@ -186,9 +187,7 @@ def _default_work() -> Path:
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
     """A line on stderr that shows what cargo is doing; nothing when stderr is not a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
+    console = terminal.console(stderr=True)
     if not console.is_terminal:
         yield lambda _line: None
         return
@@ -200,15 +199,15 @@ def _print(title: str, checks: Sequence[Check], results: Sequence[StepResult]) -
     from codegen.verify.document import checks_table, stdout_console, steps_table
     from codegen.verify.judge import Verdict
 
-    click.echo(title)
+    terminal.say(title)
     console = stdout_console()
     if checks:
         console.print(checks_table(checks))
     console.print(steps_table(results))
     for result in results:
         if result.verdict is Verdict.SKIPPED:
-            click.echo(f"{result.step.id}: {result.detail}")
+            terminal.say(f"{result.step.id}: {result.detail}")
         for target in result.left_out:
-            click.echo(f"{result.step.id}: {target}")
+            terminal.say(f"{result.step.id}: {target}")
         for test in result.waiting:
-            click.echo(f"{result.step.id}: {test.name} waits for phase {test.phase} ({test.rule})")
+            terminal.say(f"{result.step.id}: {test.name} waits for phase {test.phase} ({test.rule})")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from codegen import terminal
+
 SCHEMA_VERSION = 1
 
 
@@ -26,12 +28,12 @@ def command(*, as_json: bool) -> None:
         import json
 
         content = {"schema_version": SCHEMA_VERSION, "command": "versions", "releases": rows}
-        click.echo(json.dumps(content, indent=2))
+        terminal.say(json.dumps(content, indent=2))
         return
     width = max((len(str(row["version"])) for row in rows), default=0)
     for row in rows:
         notes = ("tried" if row["tried"] else "untried", "cached" if row["cached"] else "")
-        click.echo(f"{row['version']:<{width}}  {notes[0]:<7}  {notes[1]}".rstrip())
+        terminal.say(f"{row['version']:<{width}}  {notes[0]:<7}  {notes[1]}".rstrip())
 
 
 def known_releases() -> tuple[str, ...]:

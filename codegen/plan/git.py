@@ -20,6 +20,7 @@ from codegen import programs
 from codegen.candle.cache import io_errors
 from codegen.errors import DirtyTree, InputOutputError, Problem
 from codegen.plan.record import digest_of
+from codegen.terminal import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,7 +81,7 @@ def require_clean(root: Path, record: Record | None = None) -> None:
     paths = uncommitted(root, record)
     if not paths:
         return
-    problems = [Problem(path) for path in paths[:LISTED]]
+    problems = [Problem(shown_name(path)) for path in paths[:LISTED]]
     if len(paths) > LISTED:
         problems.append(Problem(f"and {len(paths) - LISTED} more"))
     count = "1 file has" if len(paths) == 1 else f"{len(paths)} files have"

@@ -18,7 +18,7 @@ from codegen.plan.hunks import hunks
 from codegen.plan.replacements import replacements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from codegen.plan.model import FileChange
 
@@ -66,11 +66,15 @@ def phase_patch(changes: Sequence[FileChange], *, phase: int, name: str, summary
     )
 
 
-def unified_diff(changes: Iterable[FileChange], *, color: bool) -> Iterator[str]:
-    """The changes as a diff in git's format, line by line (each with its line end), coloured as git does."""
+def unified_diff(changes: Iterable[FileChange], *, color: bool, show: Callable[[str], str] = str) -> Iterator[str]:
+    """The changes as a diff in git's format, line by line (each with its line end), coloured as git does.
+
+    `show` makes of a line what a person is to see; `git apply` takes the diff as it is.
+    """
     for change in _changed(changes):
         for mark, line in _marked_lines(_file_patch(change, mail=False)):
-            yield f"{_COLORS[mark]}{line[:-1]}{_RESET}\n" if color and mark in _COLORS else line
+            seen = show(line)
+            yield f"{_COLORS[mark]}{seen[:-1]}{_RESET}\n" if color and mark in _COLORS else seen
 
 
 def _changed(changes: Iterable[FileChange]) -> list[FileChange]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codegen import terminal
 from codegen.plan.decision import State
 from codegen.report.wording import site_line
 
@@ -25,10 +26,10 @@ STYLES = {State.HANDLED: "green", State.PENDING: "yellow", State.LEFT: "dim", St
 
 def stdout_console() -> Console:
     """The console for results: coloured on a terminal only, and there only without NO_COLOR."""
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
-    return console if console.is_terminal else Console(width=WIDTH_OF_A_FILE, highlight=False, emoji=False)
+    console = terminal.console(highlight=False, emoji=False)
+    if console.is_terminal:
+        return console
+    return terminal.console(width=WIDTH_OF_A_FILE, highlight=False, emoji=False)
 
 
 def print_scan(console: Console, scan: Scan, summary: Summary) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from codegen import terminal
 from codegen.errors import CandleRocmError, ExitCode, UsageError
 from codegen.rocm.fetch import fetch
 from codegen.rocm.packages import NEWEST, RELEASES, Part
@@ -22,10 +23,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         for part in _parts(arguments):
             for release in (NEWEST,) if part is Part.COMPILER else RELEASES:
-                there = fetch(release, part, progress=lambda line: print(line, file=sys.stderr))
-                print(f"ROCm {release.version} {part}: {len(there.packages)} packages in {there.folder}")
+                there = fetch(release, part, progress=terminal.note)
+                terminal.say(f"ROCm {release.version} {part}: {len(there.packages)} packages in {there.folder}")
     except CandleRocmError as error:
-        print(error, file=sys.stderr)
+        terminal.note(error)
         return error.exit_code
     return ExitCode.OK
 

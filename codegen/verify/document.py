@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from codegen import terminal
 from codegen.verify.environment import State
 from codegen.verify.judge import Verdict, all_passed
 
@@ -79,10 +80,8 @@ def checks_table(checks: Iterable[Check]) -> Table:
 
 def stdout_console() -> Console:
     """A console for tables; where stdout is not a terminal, wide enough that no text is folded."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH_OF_A_FILE)
+    console = terminal.console()
+    return console if console.is_terminal else terminal.console(width=WIDTH_OF_A_FILE)
 
 
 def _table(*columns: str) -> Table:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
+from codegen import terminal
 from codegen.errors import CandleRocmError, ExitCode, InputOutputError
 from codegen.paths import repository_root
 from codegen.spec.loader import load_specs
@@ -122,10 +123,10 @@ def main(arguments: Sequence[str]) -> int:
         (root / RECORD).write_text(after.text, encoding="utf-8")
         (root / DOCUMENTED).write_text(document(spec, after), encoding="utf-8")
     except CandleRocmError as error:
-        print(error, file=sys.stderr)
+        terminal.note(error)
         return error.exit_code
     changed = len({*after.steps, *after.files} - {*before.steps, *before.files})
-    print(f"{len(after.steps)} runs of steps, {len(after.files)} files with tests; {changed} of them renewed")
+    terminal.say(f"{len(after.steps)} runs of steps, {len(after.files)} files with tests; {changed} of them renewed")
     return ExitCode.OK
 
 

@@ -71,13 +71,6 @@ def test_fetch_of_an_unknown_release(cache: Path) -> None:
         fetch("0.9.3")
 
 
-def test_progress_goes_to_a_terminal_only(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    fetch_command._progress("unseen")
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    fetch_command._progress("seen")
-    assert capsys.readouterr() == ("", "seen\n")
-
-
 def test_versions(cache: Path) -> None:
     fetch("0.9.1")
     assert versions() == (

@@ -234,7 +234,8 @@ def test_an_oracle_that_disagrees_exits_4_and_names_each_difference(
     assert answer.code == 4
     assert f"{DEVICE}:15:1: rustc demands an arm here; the scan does not list it" in answer.err
     silent = mini.call("scan", str(mini.root), "--oracle", "--json")
-    assert (silent.code, silent.err) == (4, "")
+    assert (silent.code, silent.err.count("\n")) == (4, 1)
+    assert silent.err.startswith("--oracle builds the tree, and so runs its code as you: ")
     assert silent.json["oracle"]["only_rustc"] == [{"path": DEVICE, "line": 15}]
 
 
