@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+QUOTED = 160
+"""So many characters of a source line are quoted."""
+
+
 class ExitCode(IntEnum):
     """What a command's exit status means."""
 
@@ -37,6 +41,20 @@ class Location:
     line: int
     column: int = 1
     source_line: str | None = None
+    """The line, of which a long one is cut to `QUOTED` characters around the column."""
+    cut: int = 0
+    """Characters in front of what is left of the line."""
+
+    def __post_init__(self) -> None:
+        line = self.source_line
+        if line is None or len(line) <= QUOTED:
+            return
+        start = min(max(0, self.column - 1 - self.cut - QUOTED // 2), max(0, len(line) - QUOTED))
+        end = start + QUOTED
+        ends = ("…" if start else "", "…" if end < len(line) else "")
+        quoted = ends[0] + line[start + len(ends[0]) : end - len(ends[1])] + ends[1]
+        object.__setattr__(self, "source_line", quoted)
+        object.__setattr__(self, "cut", self.cut + start)
 
     @classmethod
     def in_text(cls, file: str, text: str, line: int, column: int = 1) -> Location:
@@ -53,7 +71,7 @@ class Location:
         if self.source_line is None:
             return ""
         number = str(self.line)
-        pad = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.column - 1])
+        pad = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.column - 1 - self.cut])
         return f"  {number} | {self.source_line}\n  {' ' * len(number)} | {pad}^"
 
 

@@ -14,9 +14,17 @@ from codegen.candle.cargo_config import USE_A_CHECKOUT, Source, crates_io_source
 from codegen.errors import ChecksumMismatch, RegistryUnreachable
 
 if TYPE_CHECKING:
+    from http.client import HTTPResponse
     from urllib.request import OpenerDirector
 
 TIMEOUT_SECONDS = 30
+MOST_SECONDS = 600.0
+"""For one file, however slowly it comes."""
+MOST_OF_INDEX = 16 << 20
+"""Bytes; candle-core's file in the index has 40 KiB."""
+MOST_OF_CRATE = 64 << 20
+"""Bytes; crates.io takes crates of 10 MiB."""
+_CHUNK = 1 << 16
 PAUSES_SECONDS = (0.2, 0.8)
 """Waits before the second and the third attempt."""
 
@@ -64,7 +72,7 @@ class Registry:
             RegistryUnreachable: no answer, or one that is not an index file.
         """
         url = self.index + index_path(crate)
-        content = _get(self._opener, url)
+        content = _get(self._opener, url, most=MOST_OF_INDEX)
         if content is None:
             return ()
         try:
@@ -82,7 +90,7 @@ class Registry:
             ChecksumMismatch: the file is not the one that the index speaks of.
         """
         url = download_url(self.download_template, entry)
-        content = _get(self._opener, url)
+        content = _get(self._opener, url, most=MOST_OF_CRATE)
         if content is None:
             raise RegistryUnreachable(f"{url} does not exist, although the index lists it", remedy=_REMEDY_ANSWER)
         found = sha256(content)
@@ -112,7 +120,7 @@ def connect(source: Source | None = None) -> Registry:
     source = crates_io_source() if source is None else source
     opener = _opener(source)
     url = f"{source.index}config.json"
-    content = _get(opener, url)
+    content = _get(opener, url, most=MOST_OF_INDEX)
     try:
         config = json.loads(content or b"null")
         template = str(config["dl"])
@@ -180,8 +188,26 @@ def _opener(source: Source) -> OpenerDirector:
     return opener
 
 
-def _get(opener: OpenerDirector, url: str) -> bytes | None:
-    """The body at a URL, or None when the server says that there is nothing."""
+def _body(response: HTTPResponse, url: str, most: int) -> bytes:
+    """What a server sends, which may be without end in size or in time."""
+    from http.client import IncompleteRead
+
+    chunks, size, deadline = [], 0, time.monotonic() + MOST_SECONDS
+    while chunk := response.read1(_CHUNK):  # what has come; `read` waits until all of it has
+        size += len(chunk)
+        if size > most:
+            raise RegistryUnreachable(f"{url} sends more than {most >> 20} MiB", remedy=_REMEDY_ANSWER)
+        if time.monotonic() > deadline:
+            raise RegistryUnreachable(f"{url} took more than {MOST_SECONDS:.0f} seconds", remedy=_REMEDY_NETWORK)
+        chunks.append(chunk)
+    body, announced = b"".join(chunks), response.headers.get("Content-Length", "")
+    if announced.isdecimal() and size < int(announced):
+        raise IncompleteRead(body, int(announced) - size)
+    return body
+
+
+def _get(opener: OpenerDirector, url: str, *, most: int) -> bytes | None:
+    """The body at a URL, of at most so many bytes, or None when the server says that there is nothing."""
     from http.client import HTTPException
     from urllib.error import HTTPError, URLError
 
@@ -190,8 +216,7 @@ def _get(opener: OpenerDirector, url: str) -> bytes | None:
         time.sleep(pause)
         try:
             with opener.open(url, timeout=TIMEOUT_SECONDS) as response:
-                body: bytes = response.read()
-                return body
+                return _body(response, url, most)
         except HTTPError as cause:
             cause.close()
             if cause.code in _ABSENT:

@@ -38,6 +38,10 @@ def load(text: str, file: str, *, error: type[CandleRocmError] = NotACandleTree)
 
     try:
         return tomllib.loads(text)
+    except RecursionError as cause:
+        raise error(
+            Problem("tables or arrays are nested too deeply", Location(file, 1)), remedy=BROKEN_MANIFEST
+        ) from cause
     except tomllib.TOMLDecodeError as cause:
         message = str(cause)
         position = _POSITION.search(message)

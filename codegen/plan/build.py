@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
@@ -207,15 +208,15 @@ def _refuse_new_errors(pristine: Source, after: Source, entry: EditedText) -> No
     errors = after.error_ranges()
     if len(errors) <= len(pristine.error_ranges()):
         return
-    start, line, rules = errors[0][0], after.line_of(errors[0][0]), sorted({r.origin.rule for r in entry.regions})
+    start, rules = errors[0][0], sorted({r.origin.rule for r in entry.regions})
     for region, (offset, _) in product(entry.regions, errors):
         if region.first <= after.line_of(offset) <= region.last:
-            start, line, rules = offset, after.line_of(offset), [region.origin.rule]
+            start, rules = offset, [region.origin.rule]
             break
     raise TemplateInvalid(
         Problem(
             f"the edits of {', '.join(rules)} would leave text that does not parse",
-            Location(pristine.path, line, after.column_of(start), after.line_text(start)),
+            replace(after.location(start), file=pristine.path),
         ),
         remedy="correct the rule's template, or override the site where the text is mirrored",
     )

@@ -103,8 +103,8 @@ def refuse_unknown(scan: Scan) -> None:
     for decision in scan.of_state(State.UNKNOWN):
         site = decision.site
         source = scan.text_of(site.path)
-        line = site.snippet if source is None else source.line_text(site.start)
-        where = Location(site.path, site.line, site.column, line)
+        plain = Location(site.path, site.line, site.column, site.snippet)
+        where = plain if source is None else source.location(site.start)
         problems.append(Problem(f"{decision.reason} ({site.kind} in {site.item or 'the file'})", where))
     if problems:
         raise UnknownSite(

@@ -189,8 +189,8 @@ class EditPlanner:
     def _fail(self, decision: Decision, why: str) -> None:
         site = decision.site
         source = self.scan.text_of(site.path)
-        line = site.snippet if source is None else source.line_text(site.start)
-        where = Location(site.path, site.line, site.column, line)
+        plain = Location(site.path, site.line, site.column, site.snippet)
+        where = plain if source is None else source.location(site.start)
         self.problems.append(Problem(f"rule {decision.rule} cannot {decision.verb} this {site.kind}: {why}", where))
 
 
@@ -214,11 +214,10 @@ def _refuse_inside_errors(source: Source, edits: tuple[Edit, ...]) -> None:
     ranges = source.error_ranges()
     for edit in edits:
         if any((start < edit.end and edit.start < end) or start < edit.start < end for start, end in ranges):
-            line = source.line_of(edit.start)
             raise UnknownSite(
                 Problem(
                     f"rule {edit.origin.rule} would edit text that the Rust grammar cannot parse",
-                    Location(edit.path, line, source.column_of(edit.start), source.line_text(edit.start)),
+                    source.location(edit.start),
                 ),
                 remedy="leave the site with a reason, or update tree-sitter-rust",
             )

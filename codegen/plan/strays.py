@@ -59,6 +59,8 @@ def _below(root: Path, folder: str) -> Iterator[str]:
 
 
 def _first_line(path: Path) -> bytes:
+    if path.is_symlink() or not path.is_file():  # a link or a pipe is nothing that candle-rocm made
+        return b""
     try:
         with path.open("rb") as file:
             return file.readline(400)

@@ -63,13 +63,13 @@ def has_let(condition: Node) -> bool:
     return condition.type in ("let_condition", "let_chain")
 
 
-def condition_holder(let: Node) -> Node | None:
-    """The `if` or `while` whose condition the `let` is, or is a part of."""
-    node, parent = let, let.parent
-    while parent is not None and parent.type in ("let_chain", "parenthesized_expression", "binary_expression"):
-        node, parent = parent, parent.parent
-    if parent is not None and parent.type in ("if_expression", "while_expression"):
-        return parent if parent.child_by_field_name("condition") == node else None
+def condition_holder(chain: list[Node], depth: int) -> Node | None:
+    """The `if` or `while` whose condition the `let` at `depth` of a chain is, or is a part of."""
+    while depth and chain[depth - 1].type in ("let_chain", "parenthesized_expression", "binary_expression"):
+        depth -= 1
+    holder = chain[depth - 1] if depth else None
+    if holder is not None and holder.type in ("if_expression", "while_expression"):
+        return holder if holder.child_by_field_name("condition") == chain[depth] else None
     return None
 
 
@@ -89,11 +89,11 @@ def condition_end(source: Source, node: Node) -> int:
     return consequence.end_byte if named else condition.end_byte
 
 
-def boolean_around(node: Node) -> Node:
-    """The largest boolean expression that the node is an operand of, or the statement that is no more than that."""
-    while node.parent is not None and node.parent.type in _BOOLEANS:
-        node = node.parent
-    return node
+def boolean_around(chain: list[Node], depth: int) -> Node:
+    """The largest boolean expression that the node at `depth` is an operand of, or the statement that is no more."""
+    while depth and chain[depth - 1].type in _BOOLEANS:
+        depth -= 1
+    return chain[depth]
 
 
 def statement_of(node: Node, chain: list[Node]) -> tuple[Node, list[Node]]:
@@ -109,20 +109,23 @@ def statement_of(node: Node, chain: list[Node]) -> tuple[Node, list[Node]]:
     return node, chain[:-1]
 
 
-def chain_names_cuda(node: Node) -> bool:
-    """True if any condition of the `if` / `else if` chain around `node` names CUDA."""
-    top = node
-    while top.parent is not None and top.parent.type == "else_clause" and top.parent.parent is not None:
-        top = top.parent.parent
-    return any("cuda" in text_of(condition).lower() for condition in _conditions(top))
+def first_of_chain(chain: list[Node], depth: int) -> Node:
+    """The first `if` of the `if` / `else if` chain that the one at `depth` is part of."""
+    while depth > 1 and chain[depth - 1].type == "else_clause":
+        depth -= 2
+    return chain[depth]
 
 
-def _conditions(node: Node) -> Iterator[Node]:
-    condition = node.child_by_field_name("condition")
-    if condition is not None:
-        yield condition
-    alternative = node.child_by_field_name("alternative")
-    if alternative is not None:
-        for child in alternative.children:
-            if child.type == "if_expression":
-                yield from _conditions(child)
+def conditions_name_cuda(first: Node) -> bool:
+    """True if any condition of the `if` / `else if` chain names CUDA."""
+    return any("cuda" in text_of(condition).lower() for condition in _conditions(first))
+
+
+def _conditions(node: Node | None) -> Iterator[Node]:
+    while node is not None:
+        condition = node.child_by_field_name("condition")
+        if condition is not None:
+            yield condition
+        alternative = node.child_by_field_name("alternative")
+        members = alternative.children if alternative is not None else []
+        node = next((child for child in members if child.type == "if_expression"), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tree_sitter import QueryCursor
@@ -11,12 +12,20 @@ from codegen.syntax.grammar import rust_query
 from codegen.syntax.source import backend_tokens, is_comment, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tree_sitter import Node
 
     from codegen.syntax.source import Source
 
 _VARIANTS = {"cuda": "Cuda", "metal": "Metal", "rocm": "Rocm"}
 _STRINGS = frozenset({"string_literal", "raw_string_literal"})
+MOST_COMPARISONS = 1_000_000
+"""Of patterns of one match; Candle's largest needs 200."""
+
+
+class TooManyPatterns(Exception):
+    """A match that would take too long to look into."""
 
 
 def captures(query: str, name: str, root: Node) -> list[Node]:
@@ -37,13 +46,20 @@ def descendants(node: Node, *types: str) -> list[Node]:
     return sorted(found, key=lambda n: (n.start_byte, -n.end_byte))
 
 
-def backend_matches(source: Source) -> list[Node]:
-    """Every `match` with an arm whose pattern names CUDA, macro bodies excepted (they are token trees)."""
+def backend_matches(source: Source, chain_of: Callable[[int, int], list[Node]]) -> list[Node]:
+    """Every `match` with an arm whose pattern names CUDA, macro bodies excepted (they are token trees).
+
+    `chain_of` is `source.chain`, or the same with a limit.
+    """
     found: dict[int, Node] = {}
+    looked_at: set[int] = set()
     for token in backend_tokens(source.text):
-        chain = source.chain(token.start(), token.end())  # faster than a query for every pattern of the file
+        chain = chain_of(token.start(), token.end())  # faster than a query for every pattern of the file
         for depth, node in enumerate(chain):
-            if node.type == "match_pattern" and names_backend(node, "cuda"):
+            if node.type != "match_pattern" or node.id in looked_at:
+                continue
+            looked_at.add(node.id)
+            if names_backend(node, "cuda"):
                 match = chain[depth - 3]  # match, its block, the arm, the pattern
                 if match.type == "match_expression":
                     found[match.start_byte] = match
@@ -84,10 +100,16 @@ def is_guarded(pattern: Node) -> bool:
 
 def alternatives(pattern: Node) -> list[Node]:
     """The members of an or-pattern, which the grammar nests to the left; any other pattern is its only member."""
-    if pattern.type != "or_pattern":
-        return [pattern]
-    members = [child for child in pattern.children if child.is_named or child.type == "_"]
-    return [found for child in members if not is_comment(child) for found in alternatives(child)]
+    found: list[Node] = []
+    waiting = [pattern]
+    while waiting:
+        node = waiting.pop()
+        if node.type != "or_pattern":
+            found.append(node)
+            continue
+        members = [child for child in node.children if child.is_named or child.type == "_"]
+        waiting += [child for child in reversed(members) if not is_comment(child)]
+    return found
 
 
 def variant_paths(pattern: Node) -> list[Node]:
@@ -129,18 +151,31 @@ def is_exhaustive(match: Node, backend: str = "cuda") -> bool:
     """True if rustc rejects the match as soon as the enums of `backend`'s variant gain one more.
 
     That is so when one of the backend's patterns would, with the new variant in the backend's place, be taken by no
-    arm: only a wildcard or a binding takes a variant that nobody names.
+    arm: only a wildcard or a binding takes a variant that nobody names. Raises `TooManyPatterns`.
     """
     patterns = [pattern_of(arm) for arm in arms_of(match)]
-    open_arms = [bare_pattern(pattern) for pattern in patterns if not is_guarded(pattern)]
+    open_arms = {
+        _Shape.of(case)
+        for pattern in patterns
+        if not is_guarded(pattern)
+        for case in alternatives(without_parentheses(bare_pattern(pattern)))
+    }
+    if any(each.catches_all for each in open_arms):
+        return False
+    # An arm without a catch-all anywhere takes no variant that it does not name.
+    partial = [each for each in open_arms if each.has_catch_all]
     variant = _VARIANTS[backend]
-    for pattern in patterns:
-        for case in alternatives(bare_pattern(pattern)):
-            if any(_last(path) == variant for path in variant_paths(case)) and not any(
-                _takes(arm, case, variant) for arm in open_arms
-            ):
-                return True
-    return False
+    cases = {
+        _Shape.of(case)
+        for pattern in patterns
+        for case in alternatives(bare_pattern(pattern))
+        if any(_last(path) == variant for path in variant_paths(case))
+    }
+    if len(cases) * len(partial) > MOST_COMPARISONS:
+        raise TooManyPatterns(
+            f"{len(cases)} patterns for {variant} beside {len(partial)} that leave something open: too many to compare"
+        )
+    return any(not any(_takes(arm, case, variant) for arm in partial) for case in cases)
 
 
 def is_binding(node: Node) -> bool:
@@ -174,39 +209,58 @@ def unbound(pattern: Node, backend: str | None = None) -> str:
     return " ".join(text_of(node).split())
 
 
-def _takes(general: Node, case: Node, variant: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a pattern takes, without what does not narrow it: references, names, parentheses."""
+
+    kind: str
+    text: str
+    """With `_` for every binding."""
+    last: str
+    """The last segment of its path, or of the whole text where it has none."""
+    inner: tuple[_Shape, ...]
+    catches_all: bool
+    """True for `_`, a binding, and tuples of nothing else."""
+    has_catch_all: bool
+
+    @classmethod
+    def of(cls, pattern: Node) -> _Shape:
+        node = _plain(pattern)
+        members = alternatives(node) if node.type == "or_pattern" else _inner(node)
+        inner = tuple(cls.of(each) for each in members) if node.type in _MADE_OF_PATTERNS else ()
+        head = _head(node) if node.type in ("tuple_struct_pattern", "struct_pattern") else text_of(node)
+        plain = node.type in ("_", "remaining_field_pattern", "ref_pattern", "mut_pattern") or is_binding(node)
+        catches_all = plain or (node.type == "tuple_pattern" and all(each.catches_all for each in inner))
+        has_catch_all = catches_all or any(each.has_catch_all for each in inner)
+        return cls(node.type, unbound(node), head.split("::")[-1], inner, catches_all, has_catch_all)
+
+
+_MADE_OF_PATTERNS = frozenset({"or_pattern", "tuple_pattern", "tuple_struct_pattern"})
+
+
+def _takes(general: _Shape, case: _Shape, variant: str) -> bool:
     """True if the pattern takes every value of `case` with a variant unknown to it in place of `variant`."""
-    general, case = _plain(general), _plain(case)
-    if _is_catch_all(general):
+    if general.catches_all:
         return True
-    if general.type == "or_pattern":
-        return any(_takes(each, case, variant) for each in alternatives(general))
-    if case.type == "or_pattern":
-        return all(_takes(general, each, variant) for each in alternatives(case))
-    head = _head(case) if case.type in ("tuple_struct_pattern", "struct_pattern") else text_of(case)
-    if head.split("::")[-1] == variant:
+    if general.kind == "or_pattern":
+        return any(_takes(each, case, variant) for each in general.inner)
+    if case.kind == "or_pattern":
+        return all(_takes(general, each, variant) for each in case.inner)
+    if case.last == variant:
         return False
-    if general.type == case.type and case.type in ("tuple_pattern", "tuple_struct_pattern"):
-        same_head = _head(general).split("::")[-1] == _head(case).split("::")[-1]
-        return same_head and _all_take(_inner(general), _inner(case), variant)
-    return unbound(general) == unbound(case)
+    if general.kind == case.kind and case.kind in ("tuple_pattern", "tuple_struct_pattern"):
+        same_head = case.kind == "tuple_pattern" or general.last == case.last
+        return same_head and _all_take(general.inner, case.inner, variant)
+    return general.text == case.text
 
 
-def _all_take(general: list[Node], cases: list[Node], variant: str) -> bool:
-    rest = next((at for at, node in enumerate(general) if node.type == "remaining_field_pattern"), None)
+def _all_take(general: tuple[_Shape, ...], cases: tuple[_Shape, ...], variant: str) -> bool:
+    rest = next((at for at, each in enumerate(general) if each.kind == "remaining_field_pattern"), None)
     if rest is not None:
         behind = len(general) - rest - 1
-        front, cases_front = general[:rest], cases[:rest]
-        general = front + general[rest + 1 :]
-        cases = cases_front + (cases[len(cases) - behind :] if behind else [])
+        general = general[:rest] + general[rest + 1 :]
+        cases = cases[:rest] + (cases[len(cases) - behind :] if behind else ())
     return len(general) == len(cases) and all(_takes(*pair, variant) for pair in zip(general, cases, strict=True))
-
-
-def _is_catch_all(node: Node) -> bool:
-    """True for `_`, a binding, and tuples of nothing else."""
-    if node.type in ("_", "remaining_field_pattern", "ref_pattern", "mut_pattern") or is_binding(node):
-        return True
-    return node.type == "tuple_pattern" and all(_is_catch_all(_plain(child)) for child in _inner(node))
 
 
 def _plain(pattern: Node) -> Node:
@@ -265,6 +319,4 @@ def _content(node: Node) -> str:
 
 
 def _strings(node: Node) -> list[Node]:
-    if node.type in _STRINGS:
-        return [node]
-    return [found for child in node.children for found in _strings(child)]
+    return descendants(node, *_STRINGS)

@@ -9,14 +9,15 @@ from codegen.syntax.constructs import (
     FUNCTIONS,
     boolean_around,
     callee,
-    chain_names_cuda,
+    conditions_name_cuda,
     covers,
+    first_of_chain,
     has_let,
     macro_name,
     name_of,
     statement_of,
 )
-from codegen.syntax.matches import captures, named_enums, names_backend, pattern_of
+from codegen.syntax.matches import captures, named_enums, pattern_of
 from codegen.syntax.source import text_of
 
 if TYPE_CHECKING:
@@ -38,26 +39,26 @@ def _metal_site(found: SiteList, node: Node, chain: list[Node], depth: int) -> b
         return _metal_arm(found, node, chain[:depth])
     if node.type in ("let_declaration", "let_condition"):
         pattern = node.child_by_field_name("pattern")
-        if pattern is None or not names_backend(pattern, "metal"):
+        if pattern is None or not found.names(pattern, "metal"):
             return False
-        if not names_backend(pattern, "cuda"):
+        if not found.names(pattern, "cuda"):
             _add_metal_only(found, "if-let", node, chain[:depth], enums=named_enums(pattern))
         return True
     if node.type == "macro_invocation":
-        if "cuda" not in text_of(boolean_around(node)).lower():
+        if not found.says(boolean_around(chain, depth), "cuda"):
             _metal_macro(found, node, chain, depth)
         return True
     if node.type == "if_expression":
         condition = node.child_by_field_name("condition")
         if condition is None or not covers(condition, chain[-1]):
             return False
-        if not chain_names_cuda(node):
+        if not found.once(first_of_chain(chain, depth), conditions_name_cuda):
             kind = "if-let" if has_let(condition) else "condition"
             kind = "cfg!" if any(macro_name(inner) == "cfg" for inner in chain[depth:]) else kind
             _add_metal_only(found, kind, node, chain[:depth], enums=named_enums(condition))
         return True
     if node.type == "call_expression" and callee(node) == "is_metal":
-        if "is_cuda" not in text_of(boolean_around(node)):
+        if not found.says(boolean_around(chain, depth), "is_cuda"):
             _add_metal_only(found, "condition", node, chain[:depth], name="is_metal")
         return True
     return False
@@ -75,9 +76,8 @@ def _metal_macro(found: SiteList, node: Node, chain: list[Node], depth: int) -> 
 
 def _metal_arm(found: SiteList, arm: Node, outer: list[Node]) -> bool:
     pattern = pattern_of(arm)
-    block = arm.parent
-    match = block.parent if block is not None else None
-    if match is None or not names_backend(pattern, "metal") or names_backend(pattern, "cuda"):
+    match, block = outer[-2:] if len(outer) > 1 else (None, None)
+    if match is None or not found.names(pattern, "metal") or found.names(pattern, "cuda"):
         return False
     outer = [node for node in outer if node not in (match, block)]
     if match.start_byte not in found.matches and not _is_metal_code(found, outer):
@@ -108,5 +108,5 @@ def add_metal_only_forwards(found: SiteList) -> None:
         functions = {name_of(n): n for n in body.children if n.type == "function_item"}
         if "metal_fwd" in functions and "cuda_fwd" not in functions:
             node = functions["metal_fwd"]
-            chain = found.source.chain(node.start_byte, node.end_byte)
+            chain = found.chain(node.start_byte, node.end_byte)
             found.add("fwd", node, [n for n in chain if n != node], name="metal_fwd", metal_only=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen.errors import InputOutputError, Problem
 from codegen.syntax.constructs import item_name
 from codegen.syntax.matches import (
+    TooManyPatterns,
     arms_of,
     backend_matches,
     captures,
@@ -18,9 +20,18 @@ from codegen.syntax.matches import (
 from codegen.syntax.source import cfg_predicate, predicates_in, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tree_sitter import Node
 
     from codegen.syntax.source import Source
+
+
+_SNIPPET = 120
+_TOKEN_STEPS = 100
+MOST_STEPS = 4_000_000
+"""Nodes between the root of a file and its tokens that name a backend, over all tokens, and so many for each token as a
+site takes in time. It is some seconds; Candle's largest file needs a fortieth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +80,15 @@ class SiteList:
         self.claimed_to = 0
         self.token = 0
         """Where the token lies that is looked at."""
-        self.matches = {node.start_byte: node for node in backend_matches(source)}
+        self._steps = 0
+        self.matches = {node.start_byte: node for node in backend_matches(source, self.chain)}
         self._inner_gates = _inner_gates(source)
         self._taken: set[tuple[int, int, str]] = set()
+        self._matched: set[int] = set()
+        self._named: dict[tuple[int, str], bool] = {}
+        self._gates: dict[int, str] = {}
+        self._said: dict[tuple[int, str], bool] = {}
+        self._answers: dict[tuple[int, Callable[[Node], bool]], bool] = {}
 
     def claim(self, end: int) -> None:
         """Answer for every token from the one that is looked at up to `end`."""
@@ -79,8 +96,45 @@ class SiteList:
             self.claims.append((self.token, end))
             self.claimed_to = end
 
+    def chain(self, start: int, end: int) -> list[Node]:
+        """`Source.chain`. Raises `InputOutputError` for a file that would take too long: see `MOST_STEPS`."""
+        nodes = self.source.chain(start, end)
+        self._steps += _TOKEN_STEPS + len(nodes)
+        if self._steps > MOST_STEPS:
+            raise InputOutputError(
+                Problem("the file names backends too often, or too deeply nested", self.source.location(start)),
+                remedy="part the file, or take it out of the tree",
+            )
+        return nodes
+
+    def names(self, pattern: Node, backend: str) -> bool:
+        """`names_backend`, asked once of each pattern."""
+        key = (pattern.id, backend)
+        if key not in self._named:
+            self._named[key] = names_backend(pattern, backend)
+        return self._named[key]
+
+    def says(self, node: Node, word: str) -> bool:
+        """Whether the node's text has the word, in any case; asked once of each node."""
+        key = (node.id, word)
+        if key not in self._said:
+            self._said[key] = word in text_of(node).lower()
+        return self._said[key]
+
+    def once(self, node: Node, question: Callable[[Node], bool]) -> bool:
+        """The answer to a question, asked once of each node."""
+        key = (node.id, question)
+        if key not in self._answers:
+            self._answers[key] = question(node)
+        return self._answers[key]
+
     def gate(self, node: Node) -> str:
         """The `cfg` predicates on the node and inside its braces."""
+        if node.id not in self._gates:
+            self._gates[node.id] = self._gate(node)
+        return self._gates[node.id]
+
+    def _gate(self, node: Node) -> str:
         own, inner = cfg_predicate(node), self._inner_gates.get(node.id, "")
         return ", ".join(gate for gate in (own, inner) if gate)
 
@@ -119,7 +173,7 @@ class SiteList:
                 column=self.source.column_of(node.start_byte),
                 item="::".join(part for n in outer if (part := item_name(n))),
                 name=name,
-                snippet=text_of(node).split("\n", 1)[0].strip()[:120],
+                snippet=_first_line(self.source, node),
                 enums=enums,
                 gate=", ".join(gate for n in (*outer, node) if (gate := self.gate(n))),
                 exhaustive=exhaustive,
@@ -129,20 +183,35 @@ class SiteList:
         )
 
     def add_match(self, match: Node, outer: list[Node], within: int | None = None) -> None:
-        """Add a `match` over backends, or over their names."""
+        """Add a `match` over backends, or over their names, once."""
+        if match.id in self._matched:
+            return
+        self._matched.add(match.id)
         patterns = [pattern_of(arm) for arm in arms_of(match)]
         cuda = [pattern for pattern in patterns if names_backend(pattern, "cuda")]
         enums = sorted({enum for pattern in cuda or patterns for enum in named_enums(pattern)})
         kind = "match" if enums else "match-str"
+        try:
+            exhaustive = kind == "match" and is_exhaustive(match, "cuda" if cuda else "metal")
+        except TooManyPatterns as cause:
+            raise InputOutputError(
+                Problem(str(cause), self.source.location(match.start_byte)), remedy="match in two steps"
+            ) from cause
         self.add(
             kind,
             match,
             outer,
             enums=tuple(enums),
-            exhaustive=kind == "match" and is_exhaustive(match, "cuda" if cuda else "metal"),
+            exhaustive=exhaustive,
             metal_only=not cuda,
             within=within,
         )
+
+
+def _first_line(source: Source, node: Node) -> str:
+    """A window on the construct's first line; the construct itself may be a whole file."""
+    end = min(node.end_byte, node.start_byte + 4 * _SNIPPET)
+    return source.text[node.start_byte : end].decode(errors="ignore").split("\n", 1)[0].strip()[:_SNIPPET]
 
 
 def _inner_gates(source: Source) -> dict[int, str]:

@@ -8,9 +8,11 @@ construct claims is a site of kind `text`, so nothing can be missed, only left u
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codegen.errors import InputOutputError
 from codegen.syntax.constructs import (
     FUNCTIONS,
     attribute_name,
@@ -23,7 +25,7 @@ from codegen.syntax.constructs import (
     name_of,
     statement_of,
 )
-from codegen.syntax.matches import named_enums, names_backend, pattern_of
+from codegen.syntax.matches import named_enums, pattern_of
 from codegen.syntax.metal import add_metal_only_forwards, classify_metal
 from codegen.syntax.site import Site, SiteList
 from codegen.syntax.source import backend_tokens, cfg_predicate, is_comment, owner_of, predicates_in, text_of
@@ -72,13 +74,25 @@ def find_sites(source: Source) -> tuple[Site, ...]:
 
 
 def walk(source: Source) -> SiteList:
-    """One pass over the tokens of a file: its sites in the order they were found, and what they claim."""
+    """One pass over the tokens of a file: its sites in the order they were found, and what they claim.
+
+    Raises `InputOutputError` for a file that would take too long.
+    """
+    try:
+        return _walked(source)
+    except RecursionError as cause:
+        raise InputOutputError(
+            f"{source.path}: expressions or patterns are nested too deeply", remedy="take the file out of the tree"
+        ) from cause
+
+
+def _walked(source: Source) -> SiteList:
     found = SiteList(source)
     cuda = _CudaTokens(found)
     for token in backend_tokens(source.text):
         if token.start() < found.claimed_to:
             continue
-        chain = source.chain(token.start(), token.end())
+        chain = found.chain(token.start(), token.end())
         if any(is_comment(node) for node in chain):
             continue
         found.token = token.start()
@@ -96,6 +110,7 @@ class _CudaTokens:
 
     def __init__(self, found: SiteList) -> None:
         self.found = found
+        self._kinds: dict[int, str | None] = {}
 
     def classify(self, chain: list[Node]) -> None:
         for depth, node in enumerate(chain):
@@ -136,7 +151,7 @@ class _CudaTokens:
         if node.type == "match_arm":
             return self._arm(node, chain[:depth])
         if node.type in ("let_declaration", "let_condition"):
-            return self._let(node, chain)
+            return self._let(node, chain, depth)
         if node.type == "if_expression":
             condition = node.child_by_field_name("condition")
             if condition is None or not covers(condition, chain[-1]) or has_let(condition):
@@ -157,11 +172,11 @@ class _CudaTokens:
             return True
         return False
 
-    def _let(self, node: Node, chain: list[Node]) -> bool:
+    def _let(self, node: Node, chain: list[Node], depth: int) -> bool:
         pattern = node.child_by_field_name("pattern")
-        if pattern is None or not names_backend(pattern, "cuda"):
+        if pattern is None or not self.found.names(pattern, "cuda"):
             return False
-        whole = condition_holder(node) or node
+        whole = condition_holder(chain, depth) or node
         end = condition_end(self.found.source, whole)
         if self.found.token >= end:
             return False
@@ -170,6 +185,11 @@ class _CudaTokens:
         return True
 
     def _item_kind(self, node: Node) -> str | None:
+        if node.id not in self._kinds:
+            self._kinds[node.id] = self._kind(node)
+        return self._kinds[node.id]
+
+    def _kind(self, node: Node) -> str | None:
         gate = cfg_predicate(node)
         gated = "cuda" in gate.lower()
         named = gated or "cuda" in name_of(node).lower()
@@ -190,10 +210,9 @@ class _CudaTokens:
         return "cfg-item" if gated else None
 
     def _arm(self, arm: Node, outer: list[Node]) -> bool:
-        if not names_backend(pattern_of(arm), "cuda"):
+        if not self.found.names(pattern_of(arm), "cuda"):
             return False
-        block = arm.parent
-        match = block.parent if block is not None else None
+        match, block = outer[-2:] if len(outer) > 1 else (None, None)
         if match is None or match.start_byte not in self.found.matches:
             return False
         self.found.claim(arm.end_byte)
@@ -216,16 +235,23 @@ class _CudaTokens:
 def _add_nested_matches(found: SiteList) -> None:
     """Matches in text that another site claims: sites inside it."""
     taken = {site.start for site in found.sites if site.kind in ("match", "match-str")}
-    for start, match in found.matches.items():
+    waiting = sorted(found.sites, key=lambda site: (site.start, -site.end), reverse=True)
+    around: list[Site] = []
+    """Those that begin in front of the match and may end behind it."""
+    for start, match in sorted(found.matches.items()):
         if start in taken:
             continue
-        outer = [n for n in found.source.chain(start, match.end_byte) if n != match]
-        holders = [site for site in found.sites if site.start <= start and match.end_byte <= site.end]
+        while waiting and waiting[-1].start <= start:
+            around.append(waiting.pop())
+        around = [site for site in around if site.end > start]
+        outer = [n for n in found.chain(start, match.end_byte) if n != match]
+        holders = [site for site in around if match.end_byte <= site.end]
         within = min(holders, key=lambda site: site.end - site.start).start if holders else None
+        known = len(found.sites)
         found.add_match(match, outer, within=within)
+        around += found.sites[known:]
+    demanding = sorted(site.start for site in found.sites if site.exhaustive and site.within is not None)
     for index, site in enumerate(found.sites):
-        if site.kind in ("fn", "fwd") and any(
-            other.exhaustive and other.within is not None and site.start < other.start < site.end
-            for other in found.sites
-        ):
+        behind = bisect_right(demanding, site.start)
+        if site.kind in ("fn", "fwd") and behind < len(demanding) and demanding[behind] < site.end:
             found.sites[index] = replace(site, exhaustive=True)

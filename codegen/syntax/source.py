@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, Location, Problem
@@ -22,6 +25,36 @@ _HOLDERS = frozenset({"match_arm", "field_initializer", "shorthand_field_initial
 """Nodes that hold their attributes as children."""
 
 
+_LONG_LINE = 4096
+"""Bytes; of a longer line a part is enough to be quoted."""
+_BLOCK = 4096
+_CONTINUED = bytes(range(0x80, 0xC0))
+"""What is no first byte of a character in UTF-8."""
+
+
+@lru_cache(maxsize=4)
+def _line_starts(text: bytes) -> list[int]:
+    """Where each line begins. A file with many sites asks for many lines."""
+    starts, at = [0], text.find(b"\n")
+    while at >= 0:
+        starts.append(at + 1)
+        at = text.find(b"\n", at + 1)
+    return starts
+
+
+@lru_cache(maxsize=4)
+def _blocks(text: bytes) -> list[int]:
+    """The number of characters in front of each block of bytes."""
+    counts = (len(text[at : at + _BLOCK].translate(None, _CONTINUED)) for at in range(0, len(text), _BLOCK))
+    return [0, *accumulate(counts)]
+
+
+def _characters(text: bytes, offset: int) -> int:
+    """The number of characters that begin in front of byte `offset`."""
+    whole = offset // _BLOCK
+    return _blocks(text)[whole] + len(text[whole * _BLOCK : offset].translate(None, _CONTINUED))
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """One file of any language. Offsets are bytes; lines count from 1, columns count characters from 1."""
@@ -35,18 +68,33 @@ class Text:
 
     def line_of(self, offset: int) -> int:
         """The line that holds byte `offset`."""
-        return self.text.count(b"\n", 0, offset) + 1
+        return bisect_right(_line_starts(self.text), offset)
 
     def column_of(self, offset: int) -> int:
         """The column of byte `offset` in its line."""
-        line_start = self.text.rfind(b"\n", 0, offset) + 1
-        return len(self.text[line_start:offset].decode(errors="replace")) + 1
+        starts = _line_starts(self.text)
+        line_start = starts[bisect_right(starts, offset) - 1]
+        return _characters(self.text, offset) - _characters(self.text, line_start) + 1
 
     def line_text(self, offset: int) -> str:
-        """The whole line that holds byte `offset`, without its newline."""
-        start = self.text.rfind(b"\n", 0, offset) + 1
-        end = self.text.find(b"\n", offset)
-        return self.text[start : end if end >= 0 else len(self.text)].decode(errors="replace")
+        """The line that holds byte `offset`, without its newline; the beginning of a very long one."""
+        start, end = self._line(offset)
+        return self.text[start : min(end, start + _LONG_LINE)].decode(errors="replace")
+
+    def location(self, offset: int) -> Location:
+        """The place of byte `offset`, with what there is to quote of its line."""
+        start, end = self._line(offset)
+        begin, end = max(start, offset - _LONG_LINE), min(end, offset + _LONG_LINE)
+        while begin > start and self.text[begin] in _CONTINUED:
+            begin -= 1
+        cut = _characters(self.text, begin) - _characters(self.text, start)
+        quoted = self.text[begin:end].decode(errors="replace")
+        return Location(self.path, self.line_of(offset), self.column_of(offset), quoted, cut)
+
+    def _line(self, offset: int) -> tuple[int, int]:
+        starts = _line_starts(self.text)
+        number = bisect_right(starts, offset)
+        return starts[number - 1], starts[number] - 1 if number < len(starts) else len(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,38 @@ def test_what_could_write_elsewhere_is_refused(tmp_path: Path, name: str, kind: 
 
 def test_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_module, "MAX_UNPACKED_BYTES", 10)
-    with pytest.raises(InputOutputError, match=r"`x-1\.0\.0/b` is not a plain file of a sensible size"):
+    with pytest.raises(InputOutputError, match=r"x-1\.0\.0\.crate: it has more than 0 MiB unpacked"):
         unpack(crate_archive("x", "1.0.0", {"a": "12345", "b": "123456"}), "x", "1.0.0", tmp_path / "x")
+
+
+def test_a_member_that_claims_to_be_large(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("x-1.0.0/a")
+    info.size = 1 << 40
+    with pytest.raises(InputOutputError, match=r"`x-1\.0\.0/a` is not a plain file of a sensible size"):
+        unpack(gzip.compress(info.tobuf(format=tarfile.GNU_FORMAT)), "x", "1.0.0", tmp_path / "x")
+
+
+def test_members_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "MAX_MEMBERS", 2)
+    unpack(crate_archive("x", "1.0.0", {"a": "", "b": ""}), "x", "1.0.0", tmp_path / "x")
+    with pytest.raises(InputOutputError, match="it has more than 2 files and folders"):
+        unpack(crate_archive("x", "1.0.0", {"a": "", "b": "", "c": ""}), "x", "1.0.0", tmp_path / "y")
+
+
+def test_folders_in_one_another_are_counted(tmp_path: Path) -> None:
+    with pytest.raises(InputOutputError, match="is not a plain file of a sensible size"):
+        unpack(crate_archive("x", "1.0.0", {"d/" * 51 + "a": ""}), "x", "1.0.0", tmp_path / "x")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.REGTYPE])
+def test_a_small_archive_of_much_content(tmp_path: Path, kind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers count as well: of a megabyte packed, a gigabyte of a name would come."""
+    monkeypatch.setattr(archive_module, "MAX_UNPACKED_BYTES", 1 << 20)
+    info = tarfile.TarInfo("x-1.0.0/a")
+    info.type, info.size = kind, 1 << 19
+    part = info.tobuf(format=tarfile.GNU_FORMAT) + b"1" * (1 << 19)
+    with pytest.raises(InputOutputError, match=r"x-1\.0\.0\.crate: "):
+        unpack(gzip.compress(part * 8), "x", "1.0.0", tmp_path / "x")
 
 
 @pytest.mark.parametrize(

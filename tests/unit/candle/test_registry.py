@@ -148,3 +148,23 @@ def test_certificates_that_are_not_there(tmp_path: Path) -> None:
         connect(Source("https://registry.invalid/", cainfo=str(tmp_path / "none.pem")))
     assert "none.pem cannot be read" in str(caught.value)
     assert "correct CARGO_HTTP_CAINFO or `http.cainfo` in cargo's configuration" in str(caught.value)
+
+
+def test_an_answer_without_end(server: LoopbackRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = connected(server)
+    monkeypatch.setattr(registry_module, "MOST_OF_INDEX", 1 << 20)
+    server.pages["/index/ca/nd/candle-nn"] = b"x" * (1 << 20)
+    with pytest.raises(RegistryUnreachable, match="is not a file of a crate index"):
+        registry.entries("candle-nn")
+    server.pages["/index/ca/nd/candle-nn"] = b"x" * (2 << 20)
+    with pytest.raises(RegistryUnreachable, match="/index/ca/nd/candle-nn sends more than 1 MiB"):
+        registry.entries("candle-nn")
+    assert server.requests["/index/ca/nd/candle-nn"] == 2
+
+
+def test_an_answer_that_takes_for_ever(server: LoopbackRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = connected(server)
+    monkeypatch.setattr(registry_module, "MOST_SECONDS", -1.0)
+    server.pages["/index/ca/nd/candle-nn"] = b"{}"
+    with pytest.raises(RegistryUnreachable, match="took more than"):
+        registry.entries("candle-nn")

@@ -167,9 +167,10 @@ PRINTS_BY = ("click.echo", "click.secho", "click.prompt", "click.confirm", "sys.
 def prints_of(text: str) -> Iterator[int]:
     """Lines that could print: `print`, `click.echo`, a console of rich's own, writes to a standard stream."""
     for node in ast.walk(ast.parse(text)):
-        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-        if (name in PRINTS or name.startswith(PRINTS_BY)) and not name.endswith(".isatty"):
-            yield node.lineno
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if (name in PRINTS or name.startswith(PRINTS_BY)) and not name.endswith(".isatty"):
+                yield node.lineno
 
 
 def test_what_counts_as_printing() -> None:
