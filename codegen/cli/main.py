@@ -103,6 +103,10 @@ def run(arguments: Sequence[str]) -> int:
         remedy = "free space where the output goes, or send it elsewhere"
         terminal.note(str(InputOutputError(f"cannot write the output: {error.strerror}", remedy=remedy)))
         return ExitCode.IO
+    except RecursionError:
+        remedy = "look for expressions, patterns or tables that stand in one another many hundred times"
+        terminal.note(InputOutputError("the tree has text that is nested too deeply", remedy=remedy))
+        return ExitCode.IO
     except Exception:
         return _bug()
 

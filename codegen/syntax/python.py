@@ -10,16 +10,20 @@ import ast
 import io
 import re
 import tokenize
+import warnings
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeGuard
 
+from codegen.errors import InputOutputError, Problem
 from codegen.syntax.site import Site
 from codegen.syntax.source import Text, backend_tokens, names_backend_at_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+MOST_STEPS = 4_000_000
+"""Lines that are looked at, over all tokens that name a backend; Candle's files need 3,000."""
 WORD = re.compile(rb"\w+")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -39,8 +43,10 @@ class PythonSource(Text):
         """Parse; a file that is not Python gives a source without a tree."""
         starts = tuple(accumulate(map(len, text.splitlines(keepends=True)), initial=0))
         try:
-            return cls(path, text, ast.parse(text), starts)
-        except (SyntaxError, ValueError):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the tree's text, which would be quoted
+                return cls(path, text, ast.parse(text), starts)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return cls(path, text, None, starts)
 
     def offset(self, line: int, column: int) -> int:
@@ -78,8 +84,12 @@ def find_python_sites(source: PythonSource) -> tuple[Site, ...]:
     found: list[Site] = []
     prose = _prose(source)
     claimed = 0
-    for token in backend_tokens(source.text):
+    for count, token in enumerate(backend_tokens(source.text)):
         at = token.start()
+        if count * len(source.starts) > MOST_STEPS:
+            raise InputOutputError(
+                Problem("the file names backends too often", source.location(at)), remedy="part the file"
+            )
         if at < claimed or any(start <= at < end for start, end in prose):
             continue
         site = _site(source, at)

@@ -182,12 +182,14 @@ def _past(point: tuple[int, int], text: bytes) -> tuple[int, int]:
     return (row + rows, len(text) - text.rfind(b"\n") - 1) if rows else (row, column + len(text))
 
 
-def _errors(node: Node) -> Iterator[Node]:
-    if node.is_error or node.is_missing:
-        yield node
-    elif node.has_error:
-        for child in node.children:
-            yield from _errors(child)
+def _errors(root: Node) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            yield node
+        elif node.has_error:
+            waiting += reversed(node.children)
 
 
 def names_backend_at_all(text: bytes) -> bool:

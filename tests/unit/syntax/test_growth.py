@@ -10,6 +10,7 @@ import pytest
 
 from codegen.errors import QUOTED, InputOutputError, Location
 from codegen.syntax.matches import MOST_COMPARISONS
+from codegen.syntax.python import PythonSource, find_python_sites
 from codegen.syntax.site import MOST_STEPS
 from codegen.syntax.sites import find_sites
 from codegen.syntax.source import Source
@@ -138,3 +139,23 @@ def test_lines_and_columns_with_letters_of_several_bytes() -> None:
             offset = len(text[:character].encode())
             line = text[:character].count("\n")
             assert (source.line_of(offset), source.column_of(offset)) == (line + 1, lines[line].index("cuda") + 1)
+
+
+# Python
+
+
+def test_python_that_is_nested_too_deeply_or_names_backends_too_often() -> None:
+    assert PythonSource.parse("a.py", b"x = " + b"(" * 5000 + b"cuda").tree is None
+    assert PythonSource.parse("a.py", b"-" * 100_000 + b"cuda").tree is None
+    with pytest.raises(InputOutputError, match=r"a\.py:\d+:1: the file names backends too often"):
+        find_python_sites(PythonSource.parse("a.py", b"cuda()\n" * 3000))
+
+
+def test_python_warns_about_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    PythonSource.parse("a.py", b"x = '\\\x1b'\n")
+    assert not recwarn.list
+
+
+def test_errors_in_one_another() -> None:
+    source = Source.parse("a.rs", ("fn f() { " + "{ " * 3000 + "let = ; " + "} " * 3000 + "}").encode())
+    assert source.error_ranges()
