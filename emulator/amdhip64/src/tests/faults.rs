@@ -19,7 +19,7 @@ extern "C" __global__ void nothing() {}
 extern "C" __global__ void block_number(int* x) { x[0] = blockIdx.x; }
 extern "C" __global__ void two_blocks(int* x, int* y) {
   bool one = blockIdx.x == 1 && blockIdx.y == 2 && blockIdx.z == 1;
-  bool other = blockIdx.x == 3 && blockIdx.y == 0 && blockIdx.z == 2;
+  bool other = blockIdx.x == 2 && blockIdx.y == 1 && blockIdx.z == 2;
   if ((one || other) && threadIdx.x == 2 && threadIdx.y == 1) x[0] = one ? 1 : 2;
 }
 extern "C" __global__ void store_after_update(int* x) {
@@ -224,7 +224,7 @@ fn a_race_names_both_blocks_and_threads() {
     let (module, buffer) = (module(&session), Buffer::of(&[0i32; 4]));
     assert_eq!(module.launch("two_blocks", [4, 3, 3], [3, 2, 1], &[buffer.address, 0]), hipSuccess);
     let (code, text) = session.fault();
-    let texts = [["(1, 2, 1)", "(3, 0, 2)"], ["(3, 0, 2)", "(1, 2, 1)"]].map(|[later, earlier]| {
+    let texts = [["(1, 2, 1)", "(2, 1, 2)"], ["(2, 1, 2)", "(1, 2, 1)"]].map(|[later, earlier]| {
         format!(
             "kernel `two_blocks`, block {later}, thread (2, 1, 0): data race in device memory: write to 4 bytes at {:#x}, \
              which thread (2, 1, 0) of block {earlier} wrote with no barrier between",
