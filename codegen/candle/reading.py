@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-LARGEST_FILE = 4 << 20
+LARGEST_FILE = 2 << 20
 """Bytes. Candle's largest source has 250 KiB, and a parsed one takes two hundred times its size."""
 MOST_ENTRIES = 200_000
 """Files and folders that a tree's crates may have; Candle's have 3,000."""

@@ -90,7 +90,6 @@ def command(
     from codegen.verify.test_names import names_of_step
     from codegen.verify.waiting import waiting_tests
 
-    options.note_that_code_runs("verify")
     machine = Machine.here()
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     device = choose_device(Target(target), machine)
@@ -105,6 +104,7 @@ def command(
     folder = work or _default_work()
     logs = folder / "logs" / plan.release
     present = {each.phase for each in plan.phases}
+    options.note_that_code_runs("verify")
     with _progress() as report:
         bench = Bench(
             scratch=ScratchTree(folder / "trees" / plan.release, folder / "target"),

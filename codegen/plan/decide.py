@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from codegen.candle.toml_text import decode
-from codegen.errors import Location, Problem, UnknownSite
+from codegen.errors import InputOutputError, Location, Problem, UnknownSite
 from codegen.plan.decision import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
 from codegen.release import in_range
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from codegen.plan.select import PhasedRule
     from codegen.spec.loaded import LoadedSpecs
     from codegen.syntax.source import Text
+
+MOST_NODES = 3_000_000
+"""Of the syntax trees that a scan keeps, each some 170 bytes; Candle's have 640,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,15 @@ class Scan:
 def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.DUMMY) -> Scan:
     """Find every backend site of the tree and decide what happens there. Nothing is written or refused here.
 
-    Raises `NotACandleTree` for a Rust file that is not UTF-8.
+    Raises `NotACandleTree` for a Rust file that is not UTF-8, and `InputOutputError` for what would take too much time
+    or memory.
     """
     applies = [r for phase in specs.phases for r in phase.rules if in_range(tree.release, r.since, r.until)]
     book = RuleBook.of(specs.phases, applies=applies, gating=gating)
     decider = _Decider(specs, book)
     decisions: list[Decision] = []
     sources: dict[str, Source] = {}
+    nodes = 0
     for path in tree.rust_files():
         text = tree.read(path)
         if not names_backend_at_all(text):
@@ -72,6 +77,12 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
             continue
         decode(text, path)
         source = Source.parse(path, text)
+        nodes += source.root.descendant_count
+        if nodes > MOST_NODES:
+            raise InputOutputError(
+                f"{path}: the sources that name backends are too large to be held all together",
+                remedy="take away what is not Candle's",
+            )
         crate = tree.crate_of(path)
         found = decider.decide(source, find_sites(source), crate)
         if found:

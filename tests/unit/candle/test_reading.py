@@ -165,7 +165,7 @@ def test_a_file_that_is_too_large(root: Path) -> None:
 
     with large.open("ab") as file:
         file.truncate(1 << 40)
-    with pytest.raises(InputOutputError, match=r"candle-nn/src/large\.rs has more than 4 MiB"):
+    with pytest.raises(InputOutputError, match=r"candle-nn/src/large\.rs has more than 2 MiB"):
         read_below(root, "candle-nn/src/large.rs")
 
 

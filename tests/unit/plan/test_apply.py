@@ -303,10 +303,14 @@ def test_check_names_a_file_too_many_in_the_backends_own_folder(tree: Path, name
 
 def test_check_names_links_in_the_backends_own_folder(tree: Path, tmp_path: Path) -> None:
     apply(tree)
-    (tree / NEW).with_name("there").symlink_to(tmp_path, target_is_directory=True)
+    (tree / NEW).with_name("there").symlink_to(tree / "candle-nn", target_is_directory=True)
     (tree / NEW).with_name("nowhere").symlink_to(tmp_path / "gone")
 
     assert [Path(found.path).name for found in check(tree)] == ["nowhere", "there"]
+
+    (tree / NEW).with_name("out").symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(InputOutputError, match="rocm_backend/out is a symbolic link"):
+        check(tree)
 
 
 def test_check_names_a_generated_file_that_is_of_no_plan(tree: Path) -> None:

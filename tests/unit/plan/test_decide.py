@@ -8,7 +8,8 @@ import pytest
 from made_up import DEVICE, LIB, OLDEST, STORAGE, candle_tree, replace_in
 
 from codegen.candle.tree import open_tree
-from codegen.errors import ExitCode, NotACandleTree, UnknownSite
+from codegen.errors import ExitCode, InputOutputError, NotACandleTree, UnknownSite
+from codegen.plan import decide
 from codegen.plan.decide import Scan, missing_enums, refuse_undecided, refuse_unknown, scan_tree
 from codegen.plan.decision import Decision, State
 from codegen.spec.kinds import Gating
@@ -320,3 +321,12 @@ def test_a_feature_is_sought_in_its_table_only(candle: Path, specs: LoadedSpecs)
 
     assert decision.site.snippet == features[0]
     assert (candle / manifest).read_text().splitlines()[decision.site.line - 1] == features[0]
+
+
+def test_sources_that_are_too_large_together(
+    pristine: Path, specs: LoadedSpecs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MOST_NODES", 1000)
+
+    with pytest.raises(InputOutputError, match=r"\.rs: the sources that name backends are too large"):
+        scan_tree(open_tree(pristine), specs)
