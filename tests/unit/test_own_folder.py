@@ -13,6 +13,7 @@ from codegen import own_folder
 from codegen.candle.cache import FetchCache
 from codegen.errors import ExitCode, InputOutputError
 from codegen.kernels.compile import compile_kernels
+from codegen.render import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,6 +155,7 @@ def test_nothing_is_compiled_into_a_folder_that_others_may_write(tmp_path: Path)
 def test_tampered_caches_are_made_anew(tmp_path: Path, own_cache: Path, candle_rocm: CommandLine) -> None:
     """Specs, templates and plans that others could have written change nothing."""
     candle = candle_tree(tmp_path / "candle")
+    environment._environment.cache_clear()
     wanted = candle_rocm.ok("diff", candle).stdout
     entries = [path for path in own_cache.rglob("*") if path.is_file()]
     folders = {path.parent.name for path in entries}
@@ -163,4 +165,5 @@ def test_tampered_caches_are_made_anew(tmp_path: Path, own_cache: Path, candle_r
         path.write_bytes(content.replace(b"rocm", b"evil"))
         path.chmod(0o666)
 
+    environment._environment.cache_clear()
     assert candle_rocm.ok("diff", candle).stdout == wanted

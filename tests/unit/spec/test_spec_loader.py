@@ -145,11 +145,16 @@ def test_phase_out_of_range(repository: Repository, phase: int, message: str) ->
 
 
 def test_control_characters_and_long_texts_are_shown_safely(repository: Repository) -> None:
-    error = check_rejected(
-        repository,
-        rule('sites: {kind: fn}\nverb: ‸"\\e[31m' + "x" * 70 + '"'),
-        "the text '\\x1b[31m" + "x" * 52 + "…' is not one of " + ", ".join(Verb),
+    repository.write(
+        "specs/phases/1-core.yaml", rule('sites: {kind: fn}\nverb: "\\e[31m' + "x" * 70 + '"').replace("‸", "")
     )
+
+    error = repository.rejection()
+
+    assert [problem.message for problem in error.problems] == [
+        "the character U+001B has no place in a spec, nor has an escape for it",
+        "the text '?[31m" + "x" * 55 + "…' is not one of " + ", ".join(Verb),
+    ]
     assert "\x1b" not in str(error)
 
 
