@@ -15,11 +15,11 @@ export CARGO_PROFILE_DEV_DEBUG ?= 0
 export ARCH
 
 # What `test` runs after the tool's own tests; with `make --jobs=2 test`, the releases stand beside the rest.
-PARTS := releases newest-release backend-tests kernel-tests mutations sabotage code-objects
+PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
-	kernel-tests backend-tests tsan mutations sabotage mutants mutants-emulator releases newest-release lint format \
+	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator releases newest-release lint format \
 	regen acceptance bench clean
 
 help: ## List the targets.
@@ -84,6 +84,9 @@ mutations: setup emulator ## Plant faults in kernels: the kernel tests must find
 
 sabotage: setup emulator ## Do small acts of sabotage in a copy: each must turn the right thing red (ACTS=specs narrows).
 	PYTHONPATH=tests $(BIN)/python -m sabotage $(ACTS)
+
+attacks: setup ## Run the commands on hostile trees (ATTACKS=2000, from ATTACK_SEED=0 on).
+	$(BIN)/pytest -n auto tests/attacks
 
 mutants: setup emulator build/tools/bin/cargo-mutants ## Mutants of the Rust backend (MUTANTS=400 SEED=7 SHARD=1/4 DIFF=commit ONLY='*/matmul.rs' JOBS=2).
 	PYTHONPATH=tests $(BIN)/python -m mutants $(CANDLE) --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
