@@ -52,9 +52,17 @@ fn is_direct() -> bool {
 
 mod cache {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// These tests take turns: one that runs out of memory makes all streams give back what they have cached.
+    fn turn() -> MutexGuard<'static, ()> {
+        static TURN: Mutex<()> = Mutex::new(());
+        TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn memory_is_used_again_without_asking_the_runtime() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu("memory_is_used_again_without_asking_the_runtime", 0) else {
             return Ok(());
         };
@@ -87,6 +95,7 @@ mod cache {
 
     #[test]
     fn memory_that_is_used_again_holds_what_was_written_last() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu("memory_that_is_used_again_holds_what_was_written_last", 0) else {
             return Ok(());
         };
@@ -102,6 +111,7 @@ mod cache {
 
     #[test]
     fn blocks_do_not_overlap() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu("blocks_do_not_overlap", 0) else {
             return Ok(());
         };
@@ -120,6 +130,7 @@ mod cache {
 
     #[test]
     fn trimming_gives_back_what_is_cached_and_nothing_else() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu("trimming_gives_back_what_is_cached_and_nothing_else", 0) else {
             return Ok(());
         };
@@ -141,6 +152,7 @@ mod cache {
 
     #[test]
     fn a_tensor_that_grows_leaves_a_bounded_cache() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu("a_tensor_that_grows_leaves_a_bounded_cache", 0) else {
             return Ok(());
         };
@@ -156,6 +168,7 @@ mod cache {
 
     #[test]
     fn a_limit_is_kept_and_named() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu("a_limit_is_kept_and_named", 0) else {
             return Ok(());
         };
@@ -185,6 +198,7 @@ mod cache {
 
     #[test]
     fn running_out_of_memory_frees_what_all_streams_have_cached() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu(
             "running_out_of_memory_frees_what_all_streams_have_cached",
             0,
@@ -202,6 +216,7 @@ mod cache {
 
     #[test]
     fn running_out_of_memory_leaves_streams_of_other_code_alone() -> Result<()> {
+        let _turn = turn();
         let Some(owner) = gpu(
             "running_out_of_memory_leaves_streams_of_other_code_alone",
             0,
@@ -224,6 +239,7 @@ mod cache {
     /// What one thread is giving back to the GPU is no longer in the cache, and still counts: others wait for that.
     #[test]
     fn a_limit_holds_while_others_run_out_of_memory() -> Result<()> {
+        let _turn = turn();
         let test = "a_limit_holds_while_others_run_out_of_memory";
         let (Some(device), Some(other)) = (gpu(test, 0), gpu(test, 0)) else {
             return Ok(());
@@ -248,6 +264,7 @@ mod cache {
 
     #[test]
     fn being_out_of_memory_is_reported_with_figures() -> Result<()> {
+        let _turn = turn();
         let Some(device) = gpu("being_out_of_memory_is_reported_with_figures", 0) else {
             return Ok(());
         };
