@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,7 +69,7 @@ def first_problem(content: bytes) -> tuple[int, int, str]:
             id="half-of-a-surrogate-pair",
         ),
         pytest.param(
-            b"[" * 100_000,
+            b"[" * 500,
             1,
             MAX_DEPTH + 1,
             f"not valid YAML: more than {MAX_DEPTH} mappings and lists inside one another",
@@ -78,6 +79,13 @@ def first_problem(content: bytes) -> tuple[int, int, str]:
 )
 def test_broken_file_is_located(content: bytes, line: int, column: int, message: str) -> None:
     assert first_problem(content) == (line, column, message)
+
+
+def test_a_file_that_is_deeper_than_libyaml_reads() -> None:
+    """libyaml has a limit of its own from 0.2.6 on, and reads ahead: which of the two is met first depends on it."""
+    line, _, message = first_problem(b"[" * 100_000)
+    assert line == 1
+    assert re.search("inside one another|nesting depth", message)
 
 
 def test_depth_below_the_limit_is_read() -> None:
