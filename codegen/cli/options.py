@@ -27,9 +27,9 @@ gating: Callable[[Any], Any] = click.option(
 )
 runtime: Callable[[Any], Any] = click.option(
     "--runtime",
-    type=click.Choice(["rocm-rs", "dynamic"]),
-    help="How ROCm's libraries are reached: linked, with rocm-rs's declarations, or opened when the program runs. "
-    "By default what is applied, else rocm-rs.",
+    type=click.Choice(["dynamic", "rocm-rs"]),
+    help="How ROCm's libraries are reached: opened when the program runs, or linked, with rocm-rs's declarations. "
+    "By default what is applied, else dynamic.",
 )
 offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Take a release from the cache only.")
 as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

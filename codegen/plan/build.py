@@ -17,7 +17,7 @@ from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
 from codegen.plan.text import EditedText, edited, formatted, in_own_line_ends
 from codegen.release import in_range
 from codegen.render.rustfmt import rustfmt_beside
-from codegen.spec.kinds import Gating, Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
 
@@ -49,7 +49,7 @@ def plan_tree(
     *,
     phases: Iterable[int] | None = None,
     gating: Gating = Gating.DUMMY,
-    runtime: Runtime = Runtime.ROCM_RS,
+    runtime: Runtime = DEFAULT_RUNTIME,
     scan: Scan | None = None,
 ) -> Plan:
     """The plan for some phases of a pristine tree (all that are ready by default), in ascending order.

@@ -11,7 +11,7 @@ from codegen.paths import templates_dir
 from codegen.plan.model import Edit, Origin
 from codegen.release import in_range
 from codegen.render.environment import render
-from codegen.spec.kinds import Gating, Runtime, Verb
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime, Verb
 from codegen.syntax import python_verbs, verbs
 from codegen.syntax.modules import declare_module
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
@@ -39,7 +39,7 @@ class EditContext:
 
 
 def plan_edits(
-    scan: Scan, specs: LoadedSpecs, *, phases: Iterable[int], gating: Gating, runtime: Runtime = Runtime.ROCM_RS
+    scan: Scan, specs: LoadedSpecs, *, phases: Iterable[int], gating: Gating, runtime: Runtime = DEFAULT_RUNTIME
 ) -> dict[str, tuple[Edit, ...]]:
     """The edits of every file for a set of phases, by path, in order of position.
 
@@ -52,7 +52,7 @@ def plan_edits(
 class EditPlanner:
     """The edits of a scan for several sets of phases; what a site gets in a phase is made once for all of them."""
 
-    def __init__(self, scan: Scan, specs: LoadedSpecs, *, gating: Gating, runtime: Runtime = Runtime.ROCM_RS) -> None:
+    def __init__(self, scan: Scan, specs: LoadedSpecs, *, gating: Gating, runtime: Runtime = DEFAULT_RUNTIME) -> None:
         self.scan = scan
         self.specs = specs
         self.gating = gating

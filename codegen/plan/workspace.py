@@ -12,7 +12,7 @@ from codegen.candle.tree import CandleTree, open_tree
 from codegen.errors import UsageError
 from codegen.plan import record as records
 from codegen.plan.transaction import recover, require_settled
-from codegen.spec.kinds import Gating, Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -63,7 +63,7 @@ class Workspace:
         """The runtime that the user named, else the one that is applied, else the default."""
         if named is None and self.record is not None:
             named = self.record.header.runtime
-        return Runtime.ROCM_RS if named is None else Runtime(named)
+        return DEFAULT_RUNTIME if named is None else Runtime(named)
 
 
 def open_workspace(

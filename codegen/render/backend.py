@@ -16,7 +16,7 @@ from codegen.render.element_types import ElementType, ElementTypes, element_type
 from codegen.render.function_head import function_head
 from codegen.render.hip_api import BoundLibrary, HipCalls, bound_libraries
 from codegen.render.imports import use_declarations
-from codegen.spec.kinds import Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
 from codegen.syntax.signatures import Method, Trait, parse_imports, parse_inherent, parse_trait
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class FileContext:
         cls,
         header: Header,
         backend: BackendContext,
-        runtime: Runtime = Runtime.ROCM_RS,
+        runtime: Runtime = DEFAULT_RUNTIME,
         *,
         declares: Sequence[str] = (),
         names: frozenset[str] = frozenset(),

@@ -95,3 +95,7 @@ class Runtime(StrEnum):
     """Through rocm-rs's declarations and our own; the build script links the libraries."""
     DYNAMIC = "dynamic"
     """Through libloading when the program runs: one binary for machines with and without ROCm."""
+
+
+DEFAULT_RUNTIME = Runtime.DYNAMIC
+"""Needs nothing when a program is built, from whatever folder it is built."""

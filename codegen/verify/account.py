@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from codegen.render.environment import render
+from codegen.spec.kinds import DEFAULT_RUNTIME
 from codegen.verify.judge import Verdict
 from codegen.verify.steps import STEPS, Judge
 
@@ -144,14 +145,14 @@ def _proof_of_file(path: str, run: FileRun | None) -> Proof:
 
 
 def _command(run: StepRun) -> str:
-    options = (("--gating", run.gating, "dummy"), ("--runtime", run.runtime, "rocm-rs"))
+    options = (("--gating", run.gating, "dummy"), ("--runtime", run.runtime, DEFAULT_RUNTIME))
     chosen = [f"{name} {value}" for name, value, usual in options if value != usual]
     narrowed = [f"-p {name}" for name in run.packages]
     return " ".join((f"candle-rocm verify {run.release} --only {run.step}", *chosen, *narrowed))
 
 
 def _usual(run: StepRun) -> bool:
-    return (run.gating, run.runtime) == ("dummy", "rocm-rs")
+    return (run.gating, run.runtime) == ("dummy", DEFAULT_RUNTIME)
 
 
 def _strength(run: StepRun) -> Strength:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
-from codegen.spec.kinds import Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -361,7 +361,7 @@ STEPS: tuple[Step, ...] = (
 def choose_steps(
     phase: int,
     *,
-    runtime: Runtime = Runtime.ROCM_RS,
+    runtime: Runtime = DEFAULT_RUNTIME,
     quick: bool = False,
     only: Collection[str] = (),
     packages: Collection[str] = (),

@@ -16,7 +16,7 @@ from work_folder import work_folder
 from codegen.candle.tree import open_tree
 from codegen.paths import repository_root
 from codegen.plan.build import plan_tree
-from codegen.spec.kinds import Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
 from codegen.spec.loader import load_specs
 from codegen.verify.cargo import cargo_environment, run_cargo
 from codegen.verify.device_use import RECORD, DeviceUse, read_use
@@ -95,9 +95,9 @@ def probe(work: Path, emulator: dict[str, str]) -> Probe:
 
 
 @pytest.fixture(scope="session")
-def dynamic_probe(work: Path, emulator: dict[str, str]) -> Probe:
-    """The same, with libraries that are opened when it runs."""
-    return Program("candle-nn", "backend_probe", PROBE_SOURCES).built(work, emulator, Runtime.DYNAMIC)
+def linked_probe(work: Path, emulator: dict[str, str]) -> Probe:
+    """The same, with libraries that are linked."""
+    return Program("candle-nn", "backend_probe", PROBE_SOURCES).built(work, emulator, Runtime.ROCM_RS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Program:
     sources: tuple[Path, ...]
     features: tuple[str, ...] = (FEATURE,)
 
-    def lay_out(self, scratch: ScratchTree, runtime: Runtime = Runtime.ROCM_RS) -> None:
+    def lay_out(self, scratch: ScratchTree, runtime: Runtime = DEFAULT_RUNTIME) -> None:
         """Puts the newest release, patched, and the program's sources into a tree; the caller has it for itself."""
         specs = load_specs()
         tree = open_tree(specs.candle.releases[-1].version)
@@ -119,7 +119,7 @@ class Program:
             overlay[f"{self.crate}/examples/{self.name}/{source.name}"] = source.read_bytes()
         scratch.sync(tree.root, overlay)
 
-    def built(self, work: Path, emulator: dict[str, str], runtime: Runtime = Runtime.ROCM_RS) -> Probe:
+    def built(self, work: Path, emulator: dict[str, str], runtime: Runtime = DEFAULT_RUNTIME) -> Probe:
         """The program, built against the newest release."""
         scratch = ScratchTree(work / "scratch" / "backend", work / "target")
         environment = cargo_environment(scratch.target_dir, **emulator)

@@ -12,7 +12,7 @@ from codegen.render.backend import OPS_PHASE, Header
 from codegen.render.environment import render, undeclared
 from codegen.render.hip_api import HipCalls, bound_libraries, used_names
 from codegen.spec.hip_api import HIP_API, parse_hip_api
-from codegen.spec.kinds import Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
 from codegen.spec.loader import load_specs
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ def independent_files() -> dict[str, str]:
     api = parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API).api
     made: dict[str, str] = {}
     for phase, runtime in product(specs.phases, Runtime):
-        usual = f"phase-{phase.phase}" if runtime is Runtime.ROCM_RS else f"phase-{phase.phase}-{runtime}"
+        usual = f"phase-{phase.phase}" if runtime is DEFAULT_RUNTIME else f"phase-{phase.phase}-{runtime}"
         # What has declarations comes last: it holds the names that the others use.
         for file in sorted(phase.files, key=lambda file: bool(file.declares)):
             if file.template is None or not file.is_for(runtime) or undeclared(file.template) & OF_A_TREE:
                 continue
-            if runtime is not Runtime.ROCM_RS and not undeclared(file.template) & OF_A_RUNTIME and not file.runtime:
+            if runtime is not DEFAULT_RUNTIME and not undeclared(file.template) & OF_A_RUNTIME and not file.runtime:
                 continue
             header = Header(phase.phase, file.template, specs.where(file.id).rsplit(":", 1)[0])
             context = {

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from codegen.spec.kinds import Gating, Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.spec.loader import load_specs
 from releases.distinct import Run
 
@@ -18,11 +18,12 @@ TABLE = Path(__file__).with_name("cover.txt")
 HEADER = "# release gating runtime step [crate]: what tests/releases runs. Made by `make regen` (distinct.py).\n"
 NAMED = tuple(os.environ.get("RELEASES", "").split())
 """CI's share: only these releases, and of each only what it is built with as a rule."""
-USUAL = (Gating.DUMMY.value, Runtime.ROCM_RS.value)
+USUAL = (Gating.DUMMY.value, DEFAULT_RUNTIME.value)
+(OTHER,) = (runtime.value for runtime in Runtime if runtime is not DEFAULT_RUNTIME)
 OF_THE_NEWEST = ("clippy-off", "cuda", "cuda-and-rocm", "doc-on")
 OF_CORE = (
-    *((Gating.CFG.value, Runtime.ROCM_RS.value, step) for step in ("clippy-off", "clippy-on")),
-    *((gating.value, Runtime.DYNAMIC.value, "clippy-on") for gating in Gating),
+    *((Gating.CFG.value, DEFAULT_RUNTIME.value, step) for step in ("clippy-off", "clippy-on")),
+    *((gating.value, OTHER, "clippy-on") for gating in Gating),
 )
 """CI's share of the newest release in the other gating and with the other runtime, for candle-core."""
 IN_NEWEST = (
@@ -30,7 +31,8 @@ IN_NEWEST = (
     *((*USUAL, step) for step in ("rocm-python-tests", "cpu-tests-off", "clippy-providers-on", "rocm-providers-tests")),
     *((*USUAL, step) for step in ("all-targets-off", "gated-examples-off", "gated-examples-on", "rocm-examples-tests")),
     *((*USUAL, step) for step in ("check-off", "check-on", "rocm-basic", "cpu-tests-on", "python-tests-off")),
-    *((Gating.DUMMY.value, Runtime.DYNAMIC.value, step) for step in ("clippy-providers-on", "smoke-tensors")),
+    (*USUAL, "smoke-tensors"),
+    (Gating.DUMMY.value, OTHER, "clippy-providers-on"),
 )
 """What the tests in `newest/` run."""
 

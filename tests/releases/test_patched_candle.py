@@ -56,7 +56,7 @@ def test_rustc_lists_the_same_exhaustive_matches(built: str, work: Path) -> None
         assert oracle["rustc"] == expected[built]
 
 
-@pytest.mark.parametrize("runtime", ["rocm-rs", "dynamic"])
+@pytest.mark.parametrize("runtime", ["dynamic", "rocm-rs"])
 def test_new_files_are_as_rustfmt_likes_them(release: str, runtime: str, tmp_path: Path) -> None:
     """The generator formats edited files only: templates, and signatures taken from the release, are clean already."""
     assert candle_rocm("generate", release, "--runtime", runtime, "--out", tmp_path).code == 0

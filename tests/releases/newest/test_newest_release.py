@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.kernels.asked import asked_though_listed, missing_kernels
-from codegen.spec.kinds import Runtime
 from releases.command_line import kernels_asked_for, verified
 
 if TYPE_CHECKING:
@@ -76,6 +75,6 @@ def test_candle_pyo3s_tests_pass_without_the_feature(newest: str, work: Path) ->
 
 
 @FULL
-def test_the_smoke_program_of_the_dynamic_runtime_ends_well(newest: str, work: Path) -> None:
+def test_the_smoke_program_ends_well(newest: str, work: Path) -> None:
     """That of the other runtime needs hipcc and an AMD GPU."""
-    verified(newest, ("smoke-tensors",), work, "--runtime", Runtime.DYNAMIC.value)
+    verified(newest, ("smoke-tensors",), work)

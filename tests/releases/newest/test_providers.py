@@ -20,5 +20,5 @@ def test_optional_providers_compile(newest: str, work: Path) -> None:
     verified(newest, ("clippy-providers-on",), work)
 
 
-def test_optional_providers_compile_with_the_dynamic_runtime(newest: str, work: Path) -> None:
-    verified(newest, ("clippy-providers-on",), work, "--runtime", Runtime.DYNAMIC.value)
+def test_optional_providers_compile_with_the_linked_runtime(newest: str, work: Path) -> None:
+    verified(newest, ("clippy-providers-on",), work, "--runtime", Runtime.ROCM_RS.value)

@@ -270,7 +270,7 @@ def test_a_file_of_other_origin_where_one_of_ours_belongs(candle: Path, candle_r
     (candle / "candle-core" / "build.rs").write_text("fn main() {}\n")
 
     check_refused(
-        candle_rocm("apply", candle),
+        candle_rocm("apply", candle, "--runtime", "rocm-rs"),
         5,
         "ROCm backend of other origin: candle-core/build.rs exists already, and candle-rocm did not write it",
     )
@@ -278,14 +278,14 @@ def test_a_file_of_other_origin_where_one_of_ours_belongs(candle: Path, candle_r
 
 
 def test_a_dependency_of_other_origin(candle: Path, candle_rocm: CommandLine) -> None:
-    replace_in(candle / "Cargo.toml", 'rand = "0.9"\n', 'rand = "0.9"\nrocm-rs = "0.4"\n')
+    replace_in(candle / "Cargo.toml", 'rand = "0.9"\n', 'rand = "0.9"\nlibloading = "0.7"\n')
 
-    line = line_of(candle / "Cargo.toml", "rocm-rs")
+    line = line_of(candle / "Cargo.toml", "libloading")
     check_refused(
         candle_rocm("apply", candle),
         5,
-        f'conflict: Cargo.toml:{line}:1: `rocm-rs` is in [workspace.dependencies] with another value: "0.4"',
-        f'  {line} | rocm-rs = "0.4"',
+        f'conflict: Cargo.toml:{line}:1: `libloading` is in [workspace.dependencies] with another value: "0.7"',
+        f'  {line} | libloading = "0.7"',
     )
 
 

@@ -112,7 +112,7 @@ def test_a_revert_that_is_killed(
 def test_a_forced_apply_that_is_killed(candle: Path, candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     candle_rocm.ok("apply", candle)
     patched = tree_hash(candle)
-    (candle / "candle-core" / "build.rs").write_text("// mine\n")
+    (candle / "candle-core" / "src" / "rocm_backend" / "mod.rs").write_text("// mine\n")
 
     assert killed_after(60, "apply", candle, "--force") == -9
     candle_rocm.ok("apply", candle, "--force")

@@ -163,7 +163,7 @@ def test_the_gating_that_is_applied_is_the_default(candle: Path, candle_rocm: Co
 
     assert json.loads((tmp_path / "out" / "report.json").read_text())["gating"] == "cfg"
     assert not (candle / DUMMY_FILE).exists()
-    assert "(cfg gating, rocm-rs runtime)" in candle_rocm.ok("status", candle).stdout
+    assert "(cfg gating, dynamic runtime)" in candle_rocm.ok("status", candle).stdout
 
 
 def test_the_dynamic_runtime_needs_libloading_and_no_build_script(candle: Path, candle_rocm: CommandLine) -> None:
@@ -309,12 +309,12 @@ def test_what_would_not_be_written_any_more_is_a_deviation(candle: Path, candle_
 
     problems = {file["path"]: file["problem"] for file in checked["files"]}
     assert problems["candle-core/src/rocm_backend/mod.rs"] == "would not be written any more"
-    assert problems["candle-core/src/lib.rs"] == "differs"
+    assert problems["candle-core/Cargo.toml"] == "differs"
 
 
 def test_specs_that_changed_since_are_a_conflict(candle: Path, candle_rocm: CommandLine, home: Path) -> None:
     candle_rocm.ok("apply", candle, "--phase", "0")
-    replace_in(home / "specs" / "phases" / "0-setup.yaml", '"0.5.2"', '"0.5.3"')
+    replace_in(home / "specs" / "phases" / "0-setup.yaml", 'version: "0.8"', 'version: "0.9"')
 
     refused = candle_rocm("apply", candle)
 

@@ -19,7 +19,7 @@ from codegen.plan.analysis import Analysis, analyse
 from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.workspace import Workspace, open_workspace
-from codegen.spec.kinds import Gating, Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating
 from codegen.spec.loader import load_specs
 
 if TYPE_CHECKING:
@@ -226,10 +226,10 @@ def fresh(workspace: Workspace, gating: Gating) -> Analysis:
 def test_a_recalled_analysis_equals_a_fresh_one(
     candle: Path, candle_rocm: CommandLine, own_cache: Path, monkeypatch: pytest.MonkeyPatch, gating: Gating
 ) -> None:
-    first = analyse(open_workspace(candle), gating=gating, runtime=Runtime.ROCM_RS)
+    first = analyse(open_workspace(candle), gating=gating, runtime=DEFAULT_RUNTIME)
     monkeypatch.setattr("codegen.plan.build.plan_tree", None)  # it would be an error to plan again
 
-    second = analyse(open_workspace(candle), gating=gating, runtime=Runtime.ROCM_RS)
+    second = analyse(open_workspace(candle), gating=gating, runtime=DEFAULT_RUNTIME)
 
     assert first == second == fresh(open_workspace(candle), gating)
 
@@ -237,12 +237,12 @@ def test_a_recalled_analysis_equals_a_fresh_one(
 def test_an_applied_tree_has_the_analysis_of_the_pristine_one(
     candle: Path, candle_rocm: CommandLine, own_cache: Path
 ) -> None:
-    before = analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=Runtime.ROCM_RS)
+    before = analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=DEFAULT_RUNTIME)
     candle_rocm.ok("apply", candle)
     assert open_workspace(candle).record is not None
     assert (candle / CORE_MANIFEST).read_bytes() != before.plan.changes[0].before
 
-    assert analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=Runtime.ROCM_RS) == before
+    assert analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=DEFAULT_RUNTIME) == before
     assert fresh(open_workspace(candle), Gating.DUMMY) == before
 
 
@@ -253,13 +253,13 @@ def test_an_untried_release_is_said_to_be_so_every_time(
     said: list[str] = []
 
     for _ in range(2):
-        analyse(workspace, gating=Gating.DUMMY, runtime=Runtime.ROCM_RS, on_untried=lambda: said.append("untried"))
+        analyse(workspace, gating=Gating.DUMMY, runtime=DEFAULT_RUNTIME, on_untried=lambda: said.append("untried"))
 
     assert said == ["untried", "untried"]
 
 
 def test_one_phase_of_an_analysis(candle: Path, candle_rocm: CommandLine) -> None:
-    whole = analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=Runtime.ROCM_RS)
+    whole = analyse(open_workspace(candle), gating=Gating.DUMMY, runtime=DEFAULT_RUNTIME)
 
     assert whole.only(()) == whole
     assert [phase.phase for phase in whole.only((1,)).plan.phases] == [1]

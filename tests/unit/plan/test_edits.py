@@ -15,7 +15,7 @@ from codegen.errors import Conflict, UnknownSite
 from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import plan_edits
-from codegen.spec.kinds import Gating
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.spec.loaded import LoadedSpecs
 from codegen.spec.loader import load_specs
 from codegen.spec.model import ModuleRule, Rule, Specs
@@ -38,9 +38,15 @@ def specs() -> LoadedSpecs:
 
 
 def planned(
-    root: Path, specs: LoadedSpecs, *, phases: tuple[int, ...] = (0, 1), gating: Gating = Gating.DUMMY
+    root: Path,
+    specs: LoadedSpecs,
+    *,
+    phases: tuple[int, ...] = (0, 1),
+    gating: Gating = Gating.DUMMY,
+    runtime: Runtime = DEFAULT_RUNTIME,
 ) -> dict[str, tuple[Edit, ...]]:
-    return plan_edits(scan_tree(open_tree(root), specs, gating=gating), specs, phases=phases, gating=gating)
+    scan = scan_tree(open_tree(root), specs, gating=gating)
+    return plan_edits(scan, specs, phases=phases, gating=gating, runtime=runtime)
 
 
 def text_of(edits: dict[str, tuple[Edit, ...]], path: str, rule: str) -> str:
@@ -181,7 +187,7 @@ def test_a_reason_that_reads_like_one_of_ours_changes_nothing(pristine: Path, sp
 
 
 def test_phases_are_edited_apart(pristine: Path, specs: LoadedSpecs) -> None:
-    setup, core = (planned(pristine, specs, phases=phases) for phases in ((0,), (1,)))
+    setup, core = (planned(pristine, specs, phases=(phase,), runtime=Runtime.ROCM_RS) for phase in (0, 1))
 
     assert {edit.origin.phase for own in setup.values() for edit in own} == {0}
     assert {edit.origin.phase for own in core.values() for edit in own} == {1}

@@ -88,12 +88,12 @@ def test_the_gating_is_the_one_named_or_applied_or_the_default(candle: Path, can
 
 
 def test_the_runtime_is_the_one_named_or_applied_or_the_default(candle: Path, candle_rocm: CommandLine) -> None:
-    assert open_workspace(candle).runtime(None) is Runtime.ROCM_RS
-    assert open_workspace(candle).runtime("dynamic") is Runtime.DYNAMIC
-
-    candle_rocm.ok("apply", candle, "--runtime", "dynamic", "--phase", "0")
     assert open_workspace(candle).runtime(None) is Runtime.DYNAMIC
     assert open_workspace(candle).runtime("rocm-rs") is Runtime.ROCM_RS
+
+    candle_rocm.ok("apply", candle, "--runtime", "rocm-rs", "--phase", "0")
+    assert open_workspace(candle).runtime(None) is Runtime.ROCM_RS
+    assert open_workspace(candle).runtime("dynamic") is Runtime.DYNAMIC
 
 
 def test_an_untried_release(tmp_path: Path, candle_rocm: CommandLine) -> None:

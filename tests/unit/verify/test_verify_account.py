@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from codegen.spec.kinds import DEFAULT_RUNTIME
 from codegen.verify.acceptance import Acceptance, Line, Seed
 from codegen.verify.account import AccountOfLine, account_of, document
 from codegen.verify.judge import Verdict
@@ -23,7 +24,7 @@ def ran(step: str = TESTS, **more: Any) -> StepRun:
             "step": step,
             "release": "0.11.1",
             "gating": "dummy",
-            "runtime": "rocm-rs",
+            "runtime": DEFAULT_RUNTIME,
             "phase": 7,
             "at": "2026-11-20T10:00:00Z",
             "tool": "0.1.0",

@@ -17,6 +17,7 @@ from codegen.cli import doctor, verify
 from codegen.errors import ToolchainMissing, VerificationFailed
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
 from codegen.plan.workspace import Workspace
+from codegen.spec.kinds import Runtime
 from codegen.verify.results import FoundByVerify, read
 from codegen.verify.steps import choose_steps
 from codegen.verify.target import Device
@@ -237,7 +238,7 @@ def test_libraries_are_built_for_the_device_that_steps_run_on(
     monkeypatch.setattr("codegen.verify.hip_libraries.prepare_libraries", prepare)
     for name in ("libnvrtc.so.12", "libcublas.so.12"):
         put(tmp_path, f"usr/local/cuda/lib64/{name}")
-    steps = choose_steps(1, only=[step])
+    steps = choose_steps(1, runtime=Runtime.ROCM_RS, only=[step])
     variables = verify._device_variables(Device(label), steps, machine(tmp_path), tmp_path, lambda _line: None)
     assert built == ([] if workspace is None else [(workspace, f"{workspace}.log", needed)])
     assert variables == ({} if workspace is None else {"ROCM_PATH": "/there"})

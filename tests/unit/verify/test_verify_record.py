@@ -9,6 +9,7 @@ import pytest
 
 from codegen.errors import ExitCode, InputOutputError
 from codegen.paths import repository_root
+from codegen.spec.kinds import DEFAULT_RUNTIME
 from codegen.spec.loader import load_specs
 from codegen.verify import record
 from codegen.verify.acceptance import Acceptance, Line, Seed
@@ -30,7 +31,7 @@ def step(*, root: str = ROOT, candle: str = "0.11.1", **more: Any) -> FoundByVer
         "step": "rocm-tests",
         "release": "0.11.1",
         "gating": "dummy",
-        "runtime": "rocm-rs",
+        "runtime": DEFAULT_RUNTIME,
         "device": "emulator",
         "phase": 7,
         "at": "2026-11-20T10:00:00Z",

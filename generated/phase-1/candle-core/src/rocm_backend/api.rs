@@ -2,11 +2,12 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! Everything that is C: the functions, types and constants of ROCm's libraries, under their names in C.
 //!
-//! The declarations are `rocm_rs`'s where those are public, and our own otherwise. The build script links what it finds
-//! of the libraries. Without one, its functions answer with the status that means so (`hipErrorNoDevice`).
+//! The libraries are opened when their first function is called. Without one, its functions answer with the status that
+//! means so (`hipErrorNoDevice`), and those that explain a status say which files were looked for.
 //!
 //! Each file here declares what the backend uses of one library. `hip_api.yaml` of candle-rocm has the signatures.
 #![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
 mod amdhip64;
+mod functions;
 
 pub use amdhip64::*;

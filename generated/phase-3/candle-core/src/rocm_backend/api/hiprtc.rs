@@ -18,6 +18,8 @@ pub const HIPRTC_ERROR_INTERNAL_ERROR: hiprtcResult = 11;
 
 functions! {
     library: "hiprtc";
+    files: ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"];
+    windows: ["hiprtc0702.dll", "hiprtc0701.dll", "hiprtc0700.dll", "hiprtc0604.dll", "hiprtc0602.dll", "hiprtc0601.dll", "hiprtc0600.dll"];
     absent: HIPRTC_ERROR_INTERNAL_ERROR;
     fn hiprtcCompileProgram(
         program: hiprtcProgram,

@@ -68,6 +68,8 @@ const _: () = assert!(std::mem::size_of::<miopenConvAlgoPerf_t>() == 16);
 
 functions! {
     library: "MIOpen";
+    files: ["libMIOpen.so.1", "libMIOpen.so"];
+    windows: ["MIOpen.dll"];
     absent: miopenStatusInternalError;
     fn miopenActivationForward(
         handle: miopenHandle_t,

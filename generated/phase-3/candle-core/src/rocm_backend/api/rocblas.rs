@@ -44,6 +44,8 @@ pub const rocblas_status_internal_error: rocblas_status = 6;
 
 functions! {
     library: "rocblas";
+    files: ["librocblas.so.5", "librocblas.so.4", "librocblas.so"];
+    windows: ["rocblas.dll"];
     absent: rocblas_status_internal_error;
     fn rocblas_create_handle(handle: *mut rocblas_handle) -> rocblas_status;
     fn rocblas_destroy_handle(handle: rocblas_handle) -> rocblas_status;

@@ -30,6 +30,8 @@ pub const ROCRAND_STATUS_INTERNAL_ERROR: rocrand_status = 108;
 
 functions! {
     library: "rocrand";
+    files: ["librocrand.so.1", "librocrand.so"];
+    windows: ["rocrand.dll"];
     absent: ROCRAND_STATUS_INTERNAL_ERROR;
     fn rocrand_create_generator(
         generator: *mut rocrand_generator,
