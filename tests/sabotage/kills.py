@@ -1,6 +1,7 @@
 """Kills a test program of a verification at a random moment, many times: each time the verification has to say so.
 
-`python -m sabotage.kills 0.11.1 --count 20 --seed 7 --only rocm-tests`
+`python -m sabotage.kills 0.9.1 0.11.1 --count 20 --seed 7 --only rocm-tests`: the releases take turns. Of several steps
+each kill draws one.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codegen.paths import repository_root
 from codegen.verify.process import PROCESSES
 from codegen.verify.results import OF_VERIFY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 LOOK_SECONDS = 0.002
 
@@ -32,6 +34,8 @@ LOOK_SECONDS = 0.002
 class Kill:
     """One program killed, and what the verification said."""
 
+    release: str
+    step: str
     program: str
     after: float
     """Seconds after the program was first seen."""
@@ -50,10 +54,10 @@ def programs(target: Path) -> Iterator[tuple[int, str]]:
                 yield int(folder.name), executable.name.rpartition("-")[0]
 
 
-def killed(release: str, steps: list[str], work: Path, chance: random.Random) -> Kill | None:
-    """Run the steps, kill one program on the way; None when the moment never came."""
-    only = [word for step in steps for word in ("--only", step)]
-    command = [sys.executable, "-m", "codegen", "verify", release, "--work", str(work), "--json", *only]
+def killed(release: str, step: str, options: Sequence[str], work: Path, chance: random.Random) -> Kill | None:
+    """Run a step, kill one program on the way; None when the moment never came."""
+    arguments = ["verify", release, *options, "--work", str(work), "--json", "--only", step]
+    command = [sys.executable, "-m", "codegen", *arguments]
     wanted, delay = chance.randrange(12), chance.expovariate(3.0)
     started: dict[int, float] = {}
     victim: tuple[str, float] | None = None
@@ -69,15 +73,19 @@ def killed(release: str, steps: list[str], work: Path, chance: random.Random) ->
                     break
             time.sleep(LOOK_SECONDS)
         output = process.communicate()[0]
-    return None if victim is None else _judged(victim, json.loads(output))
+    return None if victim is None else Kill(release, step, *victim, *judged(victim[0], json.loads(output)))
 
 
-def _judged(victim: tuple[str, float], document: dict[str, object]) -> Kill:
-    name, after = victim
-    steps = document["steps"]
-    assert isinstance(steps, list)
-    said = [line for step in steps for line in step["complaints"] if name in line and "SIGKILL" in line]
-    return Kill(name, after, document["passed"] is False and bool(said), said[0] if said else "nothing")
+def judged(program: str, document: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether a verification failed for this program and said so, and what it said."""
+    said = [
+        line
+        for step in document["steps"]
+        if step["verdict"] == "failed"
+        for line in step["complaints"]
+        if re.search(rf"\b{re.escape(program)}\b", line) and "SIGKILL" in line
+    ]
+    return document["passed"] is False and bool(said), said[0] if said else "nothing"
 
 
 @contextlib.contextmanager
@@ -94,24 +102,30 @@ def unrecorded(work: Path) -> Iterator[None]:
 def main() -> int:
     """Exit code 1 when a kill went unseen."""
     parser = argparse.ArgumentParser(prog="sabotage.kills", description=__doc__)
-    parser.add_argument("release")
+    parser.add_argument("releases", nargs="+")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--runtime", help="as `verify` has it")
     parser.add_argument("--work", type=Path, default=repository_root() / "build" / "verify")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     kills: list[Kill] = []
     work = options.work.resolve()
+    choices = ["--runtime", options.runtime] if options.runtime else []
     with unrecorded(work):
         while len(kills) < options.count:
-            kill = killed(options.release, options.only or ["rocm-tests"], work, chance)
-            if kill is not None:
-                kills.append(kill)
-                verdict = "seen" if kill.seen else "UNSEEN"
-                print(f"{verdict:6} {kill.program} after {kill.after:.2f} s: {kill.said[:160]}", flush=True)
+            release = options.releases[len(kills) % len(options.releases)]
+            kill = killed(release, chance.choice(options.only or ["rocm-tests"]), choices, work, chance)
+            if kill is None:
+                print(f"none   {release}: its programs ended before the moment came", flush=True)
+                continue
+            kills.append(kill)
+            verdict = "seen" if kill.seen else "UNSEEN"
+            what = f"{kill.release} {kill.step}: {kill.program} after {kill.after:.2f} s"
+            print(f"{verdict:6} {what}: {kill.said[:160]}", flush=True)
     unseen = sum(not kill.seen for kill in kills)
-    print(f"{options.release}: {len(kills)} programs killed, {len(kills) - unseen} seen and named, {unseen} unseen")
+    print(f"{len(kills)} programs killed, {len(kills) - unseen} seen and named, {unseen} unseen")
     return 1 if unseen else 0
 
 
