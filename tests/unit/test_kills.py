@@ -15,7 +15,15 @@ def document(*complaints: str, verdict: str = "failed", passed: bool = False) ->
 
 
 def test_a_failed_step_that_names_the_program_and_the_signal_saw_it() -> None:
-    assert judged("rocm_basic", document("something else", SAID)) == (True, SAID)
+    assert judged(["rocm_basic"], document("something else", SAID)) == [SAID]
+
+
+def test_each_kill_needs_a_line_of_its_own() -> None:
+    other = SAID.replace("gfx1100", "gfx90a")
+
+    assert judged(["rocm_basic", "rocm_basic"], document(SAID)) == [SAID, ""]
+    assert judged(["rocm_basic", "rocm_basic"], document(SAID, other)) == [SAID, other]
+    assert judged(["rocm_memory", "rocm_basic"], document(SAID)) == ["", SAID]
 
 
 @pytest.mark.parametrize(
@@ -23,6 +31,7 @@ def test_a_failed_step_that_names_the_program_and_the_signal_saw_it() -> None:
     [
         ("rocm_basic", document()),
         ("rocm_basic", document(SAID.replace("SIGKILL", "SIGSEGV"))),
+        ("rocm_basic", document("rocm_basic does not say what came of it, SIGKILL")),
         ("rocm_bas", document(SAID)),
         ("rocm_memory", document(SAID)),
         ("rocm_basic", document(SAID, verdict="passed")),
@@ -30,4 +39,4 @@ def test_a_failed_step_that_names_the_program_and_the_signal_saw_it() -> None:
     ],
 )
 def test_anything_else_is_no_sight_of_it(program: str, found: dict[str, Any]) -> None:
-    assert judged(program, found)[0] is False
+    assert judged([program], found) == [""]
