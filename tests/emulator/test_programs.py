@@ -33,10 +33,11 @@ def built(source: str, folder: Path) -> Path:
     ("source", "arguments", "expected"),
     [
         ("vector_add.cpp", [], "{architecture}: 100003 elements, wave size {wave}\n"),
+        ("block_turns.cpp", [], "48 blocks, 0 values wrong\n"),
         ("saxpy_hiprtc.cpp", [], "saxpy<double>: 1000 elements\n"),
         ("fill.rs", [str(KERNELS / "right.hip")], "480 values, 1 device\n"),
     ],
-    ids=["C++", "C++ with hipRTC", "Rust"],
+    ids=["C++", "C++ with LDS in every block", "C++ with hipRTC", "Rust"],
 )
 def test_a_plain_program_runs(tmp_path: Path, source: str, arguments: list[str], expected: str) -> None:
     program = built(source, tmp_path)

@@ -1,83 +1,126 @@
 """Kills a test program of a verification at a random moment, many times: each time the verification has to say so.
 
-`python -m sabotage.kills 0.11.1 --count 20 --seed 7 --only rocm-tests`
+`python -m sabotage.kills 0.9.1 0.11.1 --count 20 --seed 7 --only rocm-tests`: the releases take turns. Of several steps
+each kill draws one.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codegen.paths import repository_root
 from codegen.verify.process import PROCESSES
 from codegen.verify.results import OF_VERIFY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 LOOK_SECONDS = 0.002
+TURNS = 12
+"""A kill falls on one of so many programs that start."""
+ENDED_BY = "ended with signal 9 (SIGKILL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
     """One program killed, and what the verification said."""
 
+    release: str
+    step: str
     program: str
     after: float
     """Seconds after the program was first seen."""
-    seen: bool
-    """The step failed, and named the program and the signal."""
     said: str
+    """The step's line with the program and the signal; nothing where it had none, or did not fail."""
 
 
 def programs(target: Path) -> Iterator[tuple[int, str]]:
-    """The test programs that run now: not those that only list their tests."""
+    """The test programs that run now: not those that only list their tests, or run a single one once more."""
     for folder in PROCESSES.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             executable = (folder / "exe").readlink()
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if executable.parent == target / "debug/deps" and b"--list" not in words and len(words) > 2:
+            listing_or_alone = b"--list" in words or b"--nocapture" in words
+            if executable.parent == target / "debug/deps" and not listing_or_alone and len(words) > 2:
                 yield int(folder.name), executable.name.rpartition("-")[0]
 
 
-def killed(release: str, steps: list[str], work: Path, chance: random.Random) -> Kill | None:
-    """Run the steps, kill one program on the way; None when the moment never came."""
-    only = [word for step in steps for word in ("--only", step)]
-    command = [sys.executable, "-m", "codegen", "verify", release, "--work", str(work), "--json", *only]
-    wanted, delay = chance.randrange(12), chance.expovariate(3.0)
-    started: dict[int, float] = {}
-    victim: tuple[str, float] | None = None
+def killed(
+    release: str, step: str, options: Sequence[str], work: Path, chance: random.Random, count: int
+) -> list[Kill]:
+    """Run a step, kill so many programs on the way; fewer when the moment of the others never came."""
+    arguments = ["verify", release, *options, "--work", str(work), "--json", "--only", step]
+    command = [sys.executable, "-m", "codegen", *arguments]
+    victims: list[tuple[str, float]] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        while process.poll() is None and victim is None:
-            for pid, name in programs(work / "target"):
-                first = started.setdefault(pid, time.monotonic())
-                number, age = list(started).index(pid), time.monotonic() - first
-                if number >= wanted and age >= delay:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                        victim = (name, age)
-                    break
+        killer = Killer(chance, work / "target", count)
+        while process.poll() is None and len(victims) < count:
+            victims += killer.look()
             time.sleep(LOOK_SECONDS)
         output = process.communicate()[0]
-    return None if victim is None else _judged(victim, json.loads(output))
+    said = judged([program for program, _ in victims], json.loads(output))
+    return [Kill(release, step, *victim, line) for victim, line in zip(victims, said, strict=True)]
 
 
-def _judged(victim: tuple[str, float], document: dict[str, object]) -> Kill:
-    name, after = victim
-    steps = document["steps"]
-    assert isinstance(steps, list)
-    said = [line for step in steps for line in step["complaints"] if name in line and "SIGKILL" in line]
-    return Kill(name, after, document["passed"] is False and bool(said), said[0] if said else "nothing")
+class Killer:
+    """Draws which program of those that start is killed, and when; after each kill anew."""
+
+    def __init__(self, chance: random.Random, target: Path, count: int) -> None:
+        self._chance = chance
+        self._target = target
+        self._among = max(1, TURNS // count)
+        self._known: set[int] = set()
+        self._draw()
+
+    def _draw(self) -> None:
+        self._started: dict[int, float] = {}
+        self._wanted, self._delay = self._chance.randrange(self._among), self._chance.expovariate(3.0)
+
+    def look(self) -> list[tuple[str, float]]:
+        """The program that was killed now, if it was the moment, and its age."""
+        for pid, name in programs(self._target):
+            if pid in self._known:
+                continue
+            first = self._started.setdefault(pid, time.monotonic())
+            number, age = list(self._started).index(pid), time.monotonic() - first
+            if number >= self._wanted and age >= self._delay:
+                self._known.update(self._started)
+                self._draw()
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    return [(name, age)]
+        return []
+
+
+def judged(programs: Sequence[str], document: Mapping[str, Any]) -> list[str]:
+    """What the verification said of each program that was killed: a line of its own, or nothing."""
+    lines = [
+        line
+        for step in document["steps"]
+        if step["verdict"] == "failed" and document["passed"] is False
+        for line in step["complaints"]
+        if ENDED_BY in line
+    ]
+    said = []
+    for program in programs:
+        found = next((line for line in lines if re.search(rf"\b{re.escape(program)}\b", line)), "")
+        if found:
+            lines.remove(found)
+        said.append(found)
+    return said
 
 
 @contextlib.contextmanager
@@ -94,24 +137,30 @@ def unrecorded(work: Path) -> Iterator[None]:
 def main() -> int:
     """Exit code 1 when a kill went unseen."""
     parser = argparse.ArgumentParser(prog="sabotage.kills", description=__doc__)
-    parser.add_argument("release")
+    parser.add_argument("releases", nargs="+")
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--each", type=int, default=1, help="so many in each run of a step")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--runtime", help="as `verify` has it")
     parser.add_argument("--work", type=Path, default=repository_root() / "build" / "verify")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     kills: list[Kill] = []
     work = options.work.resolve()
+    choices = ["--runtime", options.runtime] if options.runtime else []
+    turns = itertools.cycle(options.releases)
     with unrecorded(work):
         while len(kills) < options.count:
-            kill = killed(options.release, options.only or ["rocm-tests"], work, chance)
-            if kill is not None:
-                kills.append(kill)
-                verdict = "seen" if kill.seen else "UNSEEN"
-                print(f"{verdict:6} {kill.program} after {kill.after:.2f} s: {kill.said[:160]}", flush=True)
-    unseen = sum(not kill.seen for kill in kills)
-    print(f"{options.release}: {len(kills)} programs killed, {len(kills) - unseen} seen and named, {unseen} unseen")
+            step = chance.choice(options.only or ["rocm-tests"])
+            found = killed(next(turns), step, choices, work, chance, min(options.each, options.count - len(kills)))
+            for kill in found:
+                verdict = "seen" if kill.said else "UNSEEN"
+                what = f"{kill.release} {kill.step}: {kill.program} after {kill.after:.2f} s"
+                print(f"{verdict:6} {what}: {kill.said[:160]}", flush=True)
+            kills += found
+    unseen = sum(not kill.said for kill in kills)
+    print(f"{len(kills)} programs killed, {len(kills) - unseen} seen and named, {unseen} unseen")
     return 1 if unseen else 0
 
 

@@ -141,6 +141,7 @@ mod tests {
         assert_eq!((settings.memory, settings.check, settings.seed), (64 << 20, false, 7));
         assert_eq!((settings.cache, settings.trace), (PathBuf::from("/cache"), Some(PathBuf::from("/trace"))));
         assert_eq!(settings.compiler, "c++");
+        assert_eq!(read(&[("CANDLE_ROCM_EMULATOR_CHECK", "1")]).map(|settings| settings.check), Ok(true));
     }
 
     #[test]

@@ -14,6 +14,10 @@ extern "C" __global__ void load(const char* x) { volatile int seen = ((const Loo
 extern "C" __global__ void load_byte(const char* x) { volatile char seen = *x; }
 extern "C" __global__ void store(char* x) { ((Loose*)x)->value = 7; }
 extern "C" __global__ void store_byte(char* x) { *x = 7; }
+extern "C" __global__ void copy(char* to, const char* from, long bytes, long own) {
+  char kept[64] = {};
+  memcpy(own & 1 ? kept : to, own & 2 ? kept : from, bytes);
+}
 extern "C" __global__ void update(int* x) { atomicAdd(x, 1); }
 extern "C" __global__ void nothing() {}
 extern "C" __global__ void block_number(int* x) { x[0] = blockIdx.x; }
@@ -190,6 +194,31 @@ fn accesses_to_what_is_no_memory_of_the_device() {
     assert_eq!(found(start - 1).0, ILLEGAL_ADDRESS);
     // SAFETY: as above.
     assert_eq!(unsafe { hipHostUnregister(start as *mut c_void) }, hipSuccess);
+}
+
+/// Copies of a size that only the kernel's arguments tell: from and to device memory, and the thread's own stack.
+#[test]
+fn copies_are_checked_where_they_copy_something() {
+    let session = session();
+    let (module, to, from) = (module(&session), Buffer::of(&[0i32; 8]), Buffer::of(&[7i32; 8]));
+    let copy = |to, from, bytes, own| fault(&session, &module, "copy", 1, 0, &[to, from, bytes, own]);
+    for (address, other, own) in [(0, 0, 0), (to.address, 0, 0), (0, from.address, 0), (0, 0, 1), (0, 0, 2)] {
+        assert_eq!(copy(address, other, 0, own), (hipSuccess, String::new()), "nothing is copied: {own}");
+    }
+    for (bytes, own) in [(32, 0), (32, 1), (32, 2), (19, 1)] {
+        assert_eq!(copy(to.address, from.address, bytes, own), (hipSuccess, String::new()), "{bytes} {own}");
+    }
+    assert_eq!(to.ints(), [0; 8], "the last copy to it was of the stack's zeros");
+    assert_eq!(copy(to.address, from.address, 12, 0).0, hipSuccess);
+    assert_eq!(to.ints(), [7, 7, 7, 0, 0, 0, 0, 0]);
+    for (to, from, own, said) in [
+        (to.address, 0, 0, "invalid read of 33 bytes at 0x0: a null pointer"),
+        (0, from.address, 1, "invalid read of 33 bytes"),
+        (to.address, 0, 2, "invalid write to 33 bytes"),
+    ] {
+        let (code, text) = copy(to, from, 33, own);
+        assert!(code == ILLEGAL_ADDRESS && text.contains(said), "{text}");
+    }
 }
 
 #[test]

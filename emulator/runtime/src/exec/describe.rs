@@ -8,7 +8,7 @@ use super::engine::{Engine, engine};
 use super::trap::Trap;
 use super::wave::{Divergence, Exchange};
 use crate::error::HipError;
-use crate::memory::Arena;
+use crate::memory::{Arena, MARGIN};
 use crate::module::abi::{Barrier, CrossLane};
 use crate::report::{Report, ranges};
 use crate::{machine, report};
@@ -103,11 +103,11 @@ pub fn unreachable_device(access: &Access, segment: usize) -> Report {
 
 /// An access to an address that no thread of the device may use; `lds` are the objects of the block.
 pub fn nowhere(access: &Access, lds: impl Iterator<Item = Range<usize>>) -> Report {
-    const NEAR: usize = 64 << 10;
     let distance = |object: &Range<usize>| {
         object.start.saturating_sub(access.address).max((access.address + access.bytes).saturating_sub(object.end))
     };
-    let nearest = lds.filter(|object| !object.is_empty()).min_by_key(distance).filter(|object| distance(object) < NEAR);
+    let nearest =
+        lds.filter(|object| !object.is_empty()).min_by_key(distance).filter(|object| distance(object) < MARGIN);
     let whereabouts = match nearest {
         _ if access.address < 4096 => "a null pointer".to_owned(),
         Some(object) if access.address >= object.end => {

@@ -29,6 +29,10 @@ pub const RACE_CELL: usize = 8;
 /// See [`RACE_CELL`].
 pub const RACE_GRAIN: usize = 4;
 
+/// Addresses on both sides of the arena that nothing else gets: what is said of an access near a thread's LDS, or near
+/// memory of the host, does not depend on where the system has put that.
+pub const MARGIN: usize = 64 << 10;
+
 const SMALLEST_SEGMENT: usize = 1 << 30;
 
 impl Arena {
@@ -41,8 +45,9 @@ impl Arena {
             let segment = (2 * settings.memory).next_multiple_of(SMALLEST_SEGMENT);
             let segments = settings.devices.len() + 1;
             let length = segment * segments;
-            let base = reserve(length);
-            set_access(base..base + segment * settings.devices.len(), false);
+            let base = reserve(length + 2 * MARGIN) + MARGIN;
+            set_access(base - MARGIN..base + segment * settings.devices.len(), false);
+            set_access(base + length..base + length + MARGIN, false);
             if settings.check {
                 let state_offset = reserve(length).wrapping_sub(base);
                 Self { base, segment, segments, state_offset, races: reserve(length / RACE_GRAIN * RACE_CELL) }

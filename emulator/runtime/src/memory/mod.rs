@@ -8,7 +8,7 @@ mod shadow;
 use std::collections::{BTreeMap, VecDeque};
 use std::ptr;
 
-pub use arena::{Arena, RACE_CELL, RACE_GRAIN};
+pub use arena::{Arena, MARGIN, RACE_CELL, RACE_GRAIN};
 pub use shadow::{ByteState, POISON, copy_state, find_other, set_state, state_of};
 
 use crate::error::{HipError, HipResult};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::{fs, ptr};
 
-use super::super::arena::{RACE_CELL, RACE_GRAIN, discard};
+use super::super::arena::{MARGIN, RACE_CELL, RACE_GRAIN, discard};
 use super::super::{Arena, guard, shadow};
 use super::fresh;
 use crate::memory::{Place, SPARSE_FROM};
@@ -75,7 +75,7 @@ fn the_host_may_use_its_segment_and_what_is_known_about_bytes() {
     let apart = |one: &Range<usize>, other: &Range<usize>| one.end <= other.start || other.end <= one.start;
     assert!(apart(&races, &whole) && apart(&races, &states));
     let file = fs::read_to_string("/proc/self/smaps").expect("the system lists the mappings of a process");
-    let about = file.split(&format!("{:x}-", whole.start)).nth(1).expect("it is mapped");
+    let about = file.split(&format!("{:x}-", whole.start - MARGIN)).nth(1).expect("it is mapped");
     let flags = about.lines().find(|line| line.starts_with("VmFlags")).expect("with flags");
     for flag in ["nr", "dd", "nh"] {
         assert!(flags.contains(flag), "no reserve, no dump, no huge pages: {flags}");
@@ -211,4 +211,19 @@ fn race_cells_are_forgotten_with_their_memory() {
     mark();
     arena.forget_races();
     assert_eq!(left(), [false; 6]);
+}
+
+/// Else a thread's LDS or memory of the host could lie there, and be taken for what is past the end of an allocation.
+#[test]
+fn nothing_else_lies_beside_the_arena() {
+    let arena = Arena::get();
+    let end = arena.addresses(arena.segments - 1).end;
+    let beside = [arena.base - MARGIN..arena.base, end..end + MARGIN];
+    for page in beside.iter().cloned().flat_map(|range| range.step_by(PAGE)) {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: without replacing anything, a page that nobody has is mapped, or none.
+        let found = unsafe { libc::mmap(page as *mut libc::c_void, PAGE, libc::PROT_NONE, flags, -1, 0) };
+        assert_eq!(found, libc::MAP_FAILED, "{page:#x} was free");
+    }
+    assert_eq!(beside.map(accessible), [const { Vec::new() }; 2]);
 }

@@ -1,0 +1,42 @@
+"""A kill counts as seen only if the verification failed for it, and named the program and the signal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sabotage.kills import judged
+
+SAID = "candle-core rocm_basic on gfx1100: ended with signal 9 (SIGKILL); its last words: `running 26 tests`"
+
+
+def document(*complaints: str, verdict: str = "failed", passed: bool = False) -> dict[str, Any]:
+    return {"passed": passed, "steps": [{"id": "rocm-tests", "verdict": verdict, "complaints": list(complaints)}]}
+
+
+def test_a_failed_step_that_names_the_program_and_the_signal_saw_it() -> None:
+    assert judged(["rocm_basic"], document("something else", SAID)) == [SAID]
+
+
+def test_each_kill_needs_a_line_of_its_own() -> None:
+    other = SAID.replace("gfx1100", "gfx90a")
+
+    assert judged(["rocm_basic", "rocm_basic"], document(SAID)) == [SAID, ""]
+    assert judged(["rocm_basic", "rocm_basic"], document(SAID, other)) == [SAID, other]
+    assert judged(["rocm_memory", "rocm_basic"], document(SAID)) == ["", SAID]
+
+
+@pytest.mark.parametrize(
+    ("program", "found"),
+    [
+        ("rocm_basic", document()),
+        ("rocm_basic", document(SAID.replace("SIGKILL", "SIGSEGV"))),
+        ("rocm_basic", document("rocm_basic does not say what came of it, SIGKILL")),
+        ("rocm_bas", document(SAID)),
+        ("rocm_memory", document(SAID)),
+        ("rocm_basic", document(SAID, verdict="passed")),
+        ("rocm_basic", document(SAID, passed=True)),
+    ],
+)
+def test_anything_else_is_no_sight_of_it(program: str, found: dict[str, Any]) -> None:
+    assert judged([program], found) == [""]
