@@ -52,7 +52,9 @@ def on(python: str) -> dict[str, str]:
 def pins(python: str) -> dict[str, str]:
     """Versions by name."""
     chosen = [each for each, _ in locked() if each.marker is None or each.marker.evaluate(on(python))]
-    versions = {canonicalize_name(each.name): str(each.specifier).removeprefix("==") for each in chosen}
+    versions: dict[str, str] = {
+        str(canonicalize_name(each.name)): str(each.specifier).removeprefix("==") for each in chosen
+    }
     assert len(versions) == len(chosen), "one version of each"
     return versions
 
