@@ -7,6 +7,8 @@ PYTHON ?= python3
 BIN    := $(VENV)/bin
 # Lists the mutants; its list decides what a draw is, so its version is a part of a draw.
 CARGO_MUTANTS := 27.1.0
+# Writes requirements.lock.
+UV := 0.13.9
 
 # One cargo profile and one target folder for everything: fast enough to test, small enough to keep.
 export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
@@ -18,7 +20,7 @@ export ARCH
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
+.PHONY: help setup lock generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -27,10 +29,22 @@ help: ## List the targets.
 
 setup: $(VENV)/.ready ## Make the virtual environment with everything in it.
 
-$(VENV)/.ready: pyproject.toml
+# What is locked and nothing else, from the index that pip is configured for; the build of this package, too.
+$(VENV)/.ready: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+
+lock: build/tools/uv/bin/uv ## Renew requirements.lock, for Python 3.11 and later on all systems.
+	index=$$($(PYTHON) -m pip config get global.index-url 2>/dev/null); \
+	$${index:+env UV_DEFAULT_INDEX=$$index} $< pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+		--output-file requirements.lock pyproject.toml
+
+build/tools/uv/bin/uv:
+	$(PYTHON) -m venv build/tools/uv
+	build/tools/uv/bin/pip install --quiet uv==$(UV)
 
 generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites, check that it compiles.
 	$(BIN)/candle-rocm generate $(CANDLE)
@@ -50,10 +64,10 @@ kernels: setup ## Render the HIP kernels from their specs (generated/kernels, do
 	$(BIN)/candle-rocm kernels render
 
 emulator: ## Build the emulated HIP device.
-	cargo build --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
+	cargo build --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
 
 nvidia: ## Build HIP's libraries for an NVIDIA GPU (needs no CUDA; running them does).
-	cargo build --quiet --release --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	cargo build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
@@ -69,8 +83,8 @@ code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
 
 kernel-tests: setup emulator nvidia ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
-	cargo test --quiet --release --manifest-path emulator/Cargo.toml --target-dir build/emulator
-	cargo test --quiet --release --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
+	cargo test --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
@@ -105,16 +119,17 @@ releases: setup emulator ## Patch real Candle releases; build and test as cover.
 newest-release: setup emulator rocm-toolchain ## Build every target of the newest release; run all its tests on the device.
 	$(BIN)/pytest tests/releases/newest
 
-lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of the emulator and of nvidia/.
+lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of the emulator and of nvidia/; what they depend on.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/candle-rocm spec lint
+	$(BIN)/pytest -q tests/unit/test_dependencies.py
 	cargo fmt --all --check --manifest-path emulator/Cargo.toml
-	cargo clippy --quiet --release --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
+	cargo clippy --quiet --release --locked --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
 	cargo fmt --all --check --manifest-path nvidia/Cargo.toml
-	cargo clippy --quiet --release --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
+	cargo clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
 
 format: setup ## Format the Python sources.
 	$(BIN)/ruff format .

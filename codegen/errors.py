@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+LISTED = 200
+"""So many problems are written out in a message."""
 QUOTED = 160
 """So many characters of a source line are quoted."""
 
@@ -105,7 +107,9 @@ class CandleRocmError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        body = "\n".join(str(problem) for problem in self.problems)
+        body = "\n".join(str(problem) for problem in self.problems[:LISTED])
+        if len(self.problems) > LISTED:
+            body += f"\nand {len(self.problems) - LISTED} more"
         return f"{self.title}: {body}\n  = help: {self.remedy}"
 
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z.-]+)?")
+_NUMBER = r"([0-9]{1,19})"
+"""Cargo's numbers have 64 bits."""
+_NAME = r"[0-9A-Za-z-]{1,64}"
+VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_NAME}(?:\.{_NAME}){{0,7}}))?(?:\+[0-9A-Za-z.-]{{1,64}})?")
 
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
@@ -61,7 +64,7 @@ def nearest(version: str, known: Iterable[str], count: int = 5) -> tuple[str, ..
     if is_version(version):
         wanted = precedence(version)
     else:
-        numbers = [int(number) for number in re.findall(r"\d+", version)[:3]]
+        numbers = [int(number) for number in re.findall(r"[0-9]{1,19}", version)[:3]]
         if not numbers:
             return tuple(ordered[-count:])
         major, minor, patch = (*numbers, 0, 0)[:3]

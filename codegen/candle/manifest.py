@@ -121,7 +121,10 @@ def set_config(
     """
     text = "" if text is None else text
     content = toml_text.load(text, file, error=Conflict)
-    known = content.get(table, {}).get(key)
+    scope = content.get(table, {})
+    if not isinstance(scope, dict):
+        raise _occupied(text, file, table, f"`{table}` is no table")
+    known = scope.get(key)
     if isinstance(known, dict) and known.get("value") == value:  # `{ value = "1", force = true }`
         return text
     return _with_entry(text, (table,), key, value, file=file, comment=comment, error=Conflict, ordered=False)

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
+LARGEST = 512 << 10
+"""Characters; Candle's largest manifest has 4,000. tomllib and tomlkit take seconds for a megabyte."""
+MOST_PARTS = 32
+"""Of a dotted key, all of whose beginnings are kept: 20,000 parts take two gigabytes."""
+_QUOTED = re.compile(r"""\"\"\"(?:\\.|[^\\])*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+'|\#[^\n]*+""", re.DOTALL)
+"""Strings and comments."""
+_LONG_KEY = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MOST_PARTS},}}")
+
 BROKEN_MANIFEST = "correct the file, or take it again from the release it belongs to"
 
 
@@ -32,17 +40,23 @@ def load(text: str, file: str, *, error: type[CandleRocmError] = NotACandleTree)
     """The content of a TOML text; `file` is the name that messages give.
 
     Raises:
-        CandleRocmError: an `error` that shows the broken line.
+        CandleRocmError: an `error` that shows the broken line, or says why the text would take too long.
     """
     import tomllib
 
+    if len(text) > LARGEST:
+        raise error(Problem(f"the file has more than {LARGEST >> 10} KiB", Location(file, 1)), remedy=BROKEN_MANIFEST)
+    plain = _QUOTED.sub(_unquoted, text)
+    if (long := _LONG_KEY.search(plain)) is not None:
+        line = plain.count("\n", 0, long.start()) + 1
+        raise error(Problem(f"a key has more than {MOST_PARTS} parts", Location(file, line)), remedy=BROKEN_MANIFEST)
     try:
         return tomllib.loads(text)
     except RecursionError as cause:
         raise error(
             Problem("tables or arrays are nested too deeply", Location(file, 1)), remedy=BROKEN_MANIFEST
         ) from cause
-    except tomllib.TOMLDecodeError as cause:
+    except ValueError as cause:  # TOMLDecodeError, or Python's own about a number of 5,000 digits
         message = str(cause)
         position = _POSITION.search(message)
         ended = text.rstrip()
@@ -54,6 +68,11 @@ def load(text: str, file: str, *, error: type[CandleRocmError] = NotACandleTree)
         raise error(
             Problem(f"broken TOML: {message}", Location.in_text(file, text, line, column)), remedy=BROKEN_MANIFEST
         ) from cause
+
+
+def _unquoted(quoted: re.Match[str]) -> str:
+    """A quoted key is a part like any other, a comment is none; lines stay where they are."""
+    return ("" if quoted[0].startswith("#") else "q") + "\n" * quoted[0].count("\n")
 
 
 def line_of_key(text: str, key: str) -> int:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen.candle import toml_text
+from codegen.candle.cargo_shape import load_manifest
+from codegen.candle.members import is_pattern, matching
 from codegen.candle.reading import read_below, walk
 from codegen.errors import InputOutputError, NotACandleTree
 from codegen.release import is_version
@@ -159,7 +161,7 @@ def _read_workspace(tree: CandleTree) -> tuple[str, tuple[Crate, ...]]:
         content = _manifest(tree, f"{folder}/Cargo.toml")
         package = _table(content, "package")
         name = package.get("name")
-        if isinstance(name, str):
+        if name is not None:
             crates.append(Crate(name, folder, f"{folder}/Cargo.toml", _features(content)))
             versions[name] = package.get("version")
     if "candle-core" not in versions:
@@ -179,31 +181,25 @@ def _read_workspace(tree: CandleTree) -> tuple[str, tuple[Crate, ...]]:
 
 def _crate_folders(tree: CandleTree, workspace: Mapping[str, Any]) -> Iterator[str]:
     """Folders with a manifest that the workspace names: as members, excluded, or as path dependencies."""
-    named = [*workspace.get("members", ()), *workspace.get("exclude", ())]
+    named: list[str] = [*workspace.get("members", ()), *workspace.get("exclude", ())]
     named += [
         entry["path"]
         for entry in _table(workspace, "dependencies").values()
         if isinstance(entry, dict) and "path" in entry
     ]
     for pattern in named:
-        folder = os.path.normpath(str(pattern)).replace(os.sep, "/")
-        if any(special in folder for special in "*?["):
-            if folder.count("**") > 1 or folder.startswith(("/", "..")):
-                raise NotACandleTree(f"{tree.root}/Cargo.toml names its crates by {pattern!r}", remedy=_REMEDY)
-            matches = [each.relative_to(tree.root).as_posix() for each in tree.root.glob(folder)]
-        else:
-            matches = [folder]
-        for match in matches:
+        folder = os.path.normpath(pattern).replace(os.sep, "/")
+        for match in matching(tree.root, folder) if is_pattern(folder) else (folder,):
             if not match.startswith(("..", "/")) and match != "." and tree.exists(f"{match}/Cargo.toml"):
                 yield match
 
 
 def _manifest(tree: CandleTree, path: str) -> dict[str, Any]:
-    return toml_text.load(toml_text.decode(tree.read(path), path), path)
+    return load_manifest(toml_text.decode(tree.read(path), path), path)
 
 
 def _features(manifest: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    return {name: tuple(entries) for name, entries in _table(manifest, "features").items() if isinstance(entries, list)}
+    return {name: tuple(entries) for name, entries in _table(manifest, "features").items()}
 
 
 def _table(manifest: Mapping[str, Any], key: str) -> dict[str, Any]:

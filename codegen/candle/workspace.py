@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from codegen.candle import toml_text
+from codegen.candle.cargo_shape import load_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -191,7 +192,7 @@ def _without_absent_paths(manifest: Path, root: Path) -> list[str]:
 
 def _load(manifest: Path, root: Path) -> dict[str, Any]:
     name = manifest.relative_to(root).as_posix()
-    return toml_text.load(toml_text.decode(manifest.read_bytes(), name), name)
+    return load_manifest(toml_text.decode(manifest.read_bytes(), name), name)
 
 
 def _assignments(table: Mapping[str, Any]) -> list[str]:

@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from codegen.candle.toml_text import load
 from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, UsageError
 from codegen.plan import cargo, files
 from codegen.plan.decide import Scan, refuse_undecided, scan_tree
 from codegen.plan.edits import EditPlanner
 from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
+from codegen.plan.rust_style import rust_edition, rustfmt_settings
 from codegen.plan.text import EditedText, edited, formatted, in_own_line_ends
 from codegen.release import in_range
 from codegen.render.rustfmt import rustfmt_beside
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from codegen.render.backend import BackendContext
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import PhaseSpec
-
-RUSTFMT_CONFIGS = ("rustfmt.toml", ".rustfmt.toml")
-"""Where a tree keeps its formatting rules."""
 
 BACKEND_FILES = ("candle-core/src/rocm_backend/mod.rs", "candle-core/src/rocm_backend.rs")
 """Where a ROCm backend would be."""
@@ -105,12 +102,6 @@ def _names_rocm(text: bytes) -> bool:
     return b"Rocm" in text and _ROCM_NAME.search(text) is not None
 
 
-def rust_edition(tree: CandleTree) -> str:
-    """The Rust edition of the workspace, 2021 where it names none; formatting depends on it."""
-    workspace = load(tree.read("Cargo.toml").decode(), "Cargo.toml").get("workspace", {})
-    return str(workspace.get("package", {}).get("edition", "2021"))
-
-
 class _States:
     """What the tree looks like after a set of phases."""
 
@@ -121,7 +112,7 @@ class _States:
         self.gating = gating
         self.runtime = runtime
         self._edition = rust_edition(tree)
-        self._config = next((tree.read(name) for name in RUSTFMT_CONFIGS if tree.exists(name)), None)
+        self._config = rustfmt_settings(tree)
         self._planner = EditPlanner(scan, specs, gating=gating, runtime=runtime)
         self._whole: State = {}
 

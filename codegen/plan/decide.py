@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from time import thread_time
 from typing import TYPE_CHECKING
 
 from codegen.candle.toml_text import decode
@@ -12,6 +13,7 @@ from codegen.plan.decision import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
 from codegen.release import in_range
 from codegen.spec.kinds import Early, Gating, SiteKind, Verb
+from codegen.syntax.grammar import MOST_SECONDS
 from codegen.syntax.python import PythonSource, find_python_sites
 from codegen.syntax.site import Site
 from codegen.syntax.sites import find_sites
@@ -27,6 +29,23 @@ if TYPE_CHECKING:
 
 MOST_NODES = 3_000_000
 """Of the syntax trees that a scan keeps, each some 170 bytes; Candle's have 640,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Deadline:
+    """When the scan is given up, by this thread's own time: other programs do not count."""
+
+    at: float
+
+    def left(self, path: str) -> float:
+        """Seconds until then. Raises `InputOutputError` where there are none, naming the file that is next."""
+        left = self.at - thread_time()
+        if left <= 0:
+            raise InputOutputError(
+                f"{path}: the scan has taken more than {MOST_SECONDS:.0f} seconds before it came to this file",
+                remedy="take away what is not Candle's",
+            )
+        return left
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +85,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     decider = _Decider(specs, book)
     decisions: list[Decision] = []
     sources: dict[str, Source] = {}
-    nodes = 0
+    nodes, deadline = 0, _Deadline(thread_time() + MOST_SECONDS)
     for path in tree.rust_files():
         text = tree.read(path)
         if not names_backend_at_all(text):
@@ -76,7 +95,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
             decisions.append(_whole_file(path, len(text), tree.crate_of(path), foreign))
             continue
         decode(text, path)
-        source = Source.parse(path, text)
+        source = Source.parse(path, text, seconds=deadline.left(path))
         nodes += source.root.descendant_count
         if nodes > MOST_NODES:
             raise InputOutputError(
@@ -90,6 +109,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
             decisions += found
     python: dict[str, PythonSource] = {}
     for path in tree.python_files():
+        deadline.left(path)
         script = _python_source(path, tree.read(path))
         found = decider.decide(script, find_python_sites(script), tree.crate_of(path)) if script is not None else []
         if script is not None and found:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from codegen import programs
 from codegen.candle.cache import io_errors
-from codegen.errors import InputOutputError, Location, Problem, TemplateInvalid, ToolchainMissing
+from codegen.errors import QUOTED, InputOutputError, Location, Problem, TemplateInvalid, ToolchainMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -128,5 +128,5 @@ def _failure(path: str, text: str, message: str) -> TemplateInvalid | ToolchainM
     place = re.search(r"<stdin>:(\d+):(\d+)", message)
     where = Location.in_text(path, text, int(place[1]), int(place[2])) if place else None
     return TemplateInvalid(
-        Problem(f"rustfmt refuses the generated text: {first}", where), remedy="correct the template"
+        Problem(f"rustfmt refuses the generated text: {first[:QUOTED]}", where), remedy="correct the template"
     )

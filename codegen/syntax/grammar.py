@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache
 
 import tree_sitter_rust
-from tree_sitter import Language, Parser, Query
+from tree_sitter import Language, Parser, Query, Tree
+
+MOST_SECONDS = 5.0
+"""Of this thread's time; all of Candle takes 0.2. Text that is no Rust can take the square of its size."""
 
 
 @cache
@@ -18,6 +22,27 @@ def rust_language() -> Language:
 def rust_parser() -> Parser:
     """A parser for Rust; parsers keep no state between files."""
     return Parser(rust_language())
+
+
+_CHUNK = 1 << 16
+
+
+class TooSlow(Exception):
+    """A file whose parsing takes too long."""
+
+
+def parse_rust(text: bytes, *, seconds: float = MOST_SECONDS) -> Tree:
+    """The syntax tree of a text. Raises `TooSlow` after so many seconds."""
+    parser, deadline = rust_parser(), time.thread_time() + seconds
+    try:
+        # Only text that is asked for piece by piece can be given up on; the tree has to know the whole of it.
+        found = parser.parse(
+            lambda at, _: text[at : at + _CHUNK], progress_callback=lambda *_: time.thread_time() > deadline
+        )
+    except ValueError as cause:
+        parser.reset()
+        raise TooSlow from cause
+    return parser.parse(text, found)
 
 
 @cache

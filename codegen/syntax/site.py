@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _SNIPPET = 120
 _TOKEN_STEPS = 100
+_SIBLING_STEPS = 8
+"""To find a node's sibling, tree-sitter goes down to it from the root: so many nodes in the time of a step."""
 MOST_STEPS = 4_000_000
 """Nodes between the root of a file and its tokens that name a backend, over all tokens, and so many for each token as a
 site takes in time. It is some seconds; Candle's largest file needs a fortieth."""
@@ -99,13 +101,16 @@ class SiteList:
     def chain(self, start: int, end: int) -> list[Node]:
         """`Source.chain`. Raises `InputOutputError` for a file that would take too long: see `MOST_STEPS`."""
         nodes = self.source.chain(start, end)
-        self._steps += _TOKEN_STEPS + len(nodes)
+        self._step(_TOKEN_STEPS + len(nodes), start)
+        return nodes
+
+    def _step(self, count: int, at: int) -> None:
+        self._steps += count
         if self._steps > MOST_STEPS:
             raise InputOutputError(
-                Problem("the file names backends too often, or too deeply nested", self.source.location(start)),
+                Problem("the file names backends too often, or too deeply nested", self.source.location(at)),
                 remedy="part the file, or take it out of the tree",
             )
-        return nodes
 
     def names(self, pattern: Node, backend: str) -> bool:
         """`names_backend`, asked once of each pattern."""
@@ -128,9 +133,10 @@ class SiteList:
             self._answers[key] = question(node)
         return self._answers[key]
 
-    def gate(self, node: Node) -> str:
-        """The `cfg` predicates on the node and inside its braces."""
+    def gate(self, node: Node, depth: int = 0) -> str:
+        """The `cfg` predicates on the node and inside its braces; `depth` is how many nodes are around it."""
         if node.id not in self._gates:
+            self._step(depth // _SIBLING_STEPS, node.start_byte)
             self._gates[node.id] = self._gate(node)
         return self._gates[node.id]
 
@@ -175,7 +181,7 @@ class SiteList:
                 name=name,
                 snippet=_first_line(self.source, node),
                 enums=enums,
-                gate=", ".join(gate for n in (*outer, node) if (gate := self.gate(n))),
+                gate=", ".join(gate for depth, n in enumerate((*outer, node)) if (gate := self.gate(n, depth))),
                 exhaustive=exhaustive,
                 metal_only=metal_only,
                 within=within,

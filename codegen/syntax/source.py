@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, Location, Problem
-from codegen.syntax.grammar import rust_parser
+from codegen.syntax.grammar import MOST_SECONDS, TooSlow, parse_rust, rust_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -105,11 +105,11 @@ class Source(Text):
     root: Node
 
     @classmethod
-    def parse(cls, path: str, text: bytes) -> Source:
+    def parse(cls, path: str, text: bytes, *, seconds: float = MOST_SECONDS) -> Source:
         """Parse; files with syntax that the grammar does not know still give a tree (with ERROR nodes).
 
         Raises:
-            InputOutputError: the text is not UTF-8, which Rust demands.
+            InputOutputError: the text is not UTF-8, which Rust demands, or takes more than so many seconds.
         """
         try:
             text.decode()
@@ -118,7 +118,12 @@ class Source(Text):
             raise InputOutputError(
                 Problem("the file is not UTF-8 text", Location(path, line)), remedy="restore the file"
             ) from error
-        tree = rust_parser().parse(text)
+        try:
+            tree = parse_rust(text, seconds=seconds)
+        except TooSlow as error:
+            raise InputOutputError(
+                f"{path}: the file takes too long to parse", remedy="take away what is not Candle's"
+            ) from error
         return cls(path, text, tree, tree.root_node)
 
     def reparsed(self, text: bytes, changes: Iterable[tuple[int, int, int]]) -> Source:

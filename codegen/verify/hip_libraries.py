@@ -80,7 +80,7 @@ def prepare_libraries(
     """
     target = repository / workspace.target
     on_message(f"building {workspace.title}")
-    arguments = ("build", "--release", "--manifest-path", str(repository / workspace.name / "Cargo.toml"))
+    arguments = ("build", "--release", "--locked", "--manifest-path", str(repository / workspace.name / "Cargo.toml"))
     run = cargo(
         repository,
         (*arguments, "--target-dir", str(target)),

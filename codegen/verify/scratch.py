@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codegen.candle.members import is_pattern, matching
 from codegen.errors import InputOutputError
 
 if TYPE_CHECKING:
@@ -120,10 +121,11 @@ def member_manifests(root: Path, overlay: Mapping[str, bytes | None] | None = No
     overlay = overlay or {}
     manifests = {}
     for pattern in (_manifest(root, "Cargo.toml", overlay) or {}).get("workspace", {}).get("members", ()):
-        for folder in root.glob(pattern):
-            manifest = _manifest(root, f"{folder.relative_to(root).as_posix()}/Cargo.toml", overlay)
+        folders = matching(root, pattern) if is_pattern(pattern) else (pattern,)
+        for folder in folders:
+            manifest = _manifest(root, f"{folder}/Cargo.toml", overlay)
             if manifest is not None:
-                manifests[str(manifest.get("package", {}).get("name", folder.name))] = manifest
+                manifests[str(manifest.get("package", {}).get("name", folder))] = manifest
     return manifests
 
 

@@ -248,10 +248,12 @@ def test_manifest_that_is_not_text(root: Path) -> None:
 
 
 def test_odd_manifests_are_no_bug_of_ours(root: Path) -> None:
-    (root / "candle-core" / "Cargo.toml").write_text("package = 1\nfeatures = []\n")
+    (root / "candle-core" / "Cargo.toml").write_text("package = {}\nfeatures = {}\n")
     assert "without the crate candle-core" in refused(root)
+    (root / "candle-core" / "Cargo.toml").write_text("package = 1\nfeatures = []\n")
+    assert "candle-core/Cargo.toml:1:1: `package` has to be a table" in refused(root)
     (root / "Cargo.toml").write_text("workspace = 1\n")
-    assert "has no [workspace]" in refused(root)
+    assert "Cargo.toml:1:1: `workspace` has to be a table" in refused(root)
 
 
 def test_version_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

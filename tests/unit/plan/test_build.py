@@ -15,10 +15,11 @@ from some import some
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, TemplateInvalid, UsageError
-from codegen.plan.build import phase_specs, plan_tree, rust_edition
+from codegen.plan.build import phase_specs, plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import EditPlanner
 from codegen.plan.model import Edit, Origin
+from codegen.plan.rust_style import rust_edition
 from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
 from codegen.syntax.source import Source

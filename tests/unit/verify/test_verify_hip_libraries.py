@@ -51,7 +51,7 @@ def test_the_libraries_are_linked_as_a_rocm_installation_has_them(tmp_path: Path
     assert sorted(path.name for path in (folder / "lib").iterdir()) == ["libamdhip64.so", "librocblas.so"]
     built = tmp_path / "build" / workspace.name / "release/libamdhip64.so"
     assert (folder / "lib/libamdhip64.so").resolve() == built
-    assert cargo.asked[:2] == ("build", "--release")
+    assert cargo.asked[:3] == ("build", "--release", "--locked")
     assert str(tmp_path / workspace.name / "Cargo.toml") in cargo.asked
 
 
@@ -61,7 +61,7 @@ def test_the_workspace_is_there_and_make_builds_it_in_the_same_place(workspace: 
     built = f"--manifest-path {workspace.name}/Cargo.toml --target-dir {workspace.target}\n"
     assert (root / workspace.name / "Cargo.toml").is_file()
     assert f"\n{workspace.name}: ##" in (makefile := (root / "Makefile").read_text(encoding="utf-8"))
-    assert f"\tcargo build --quiet --release {built}" in makefile
+    assert f"\tcargo build --quiet --release --locked {built}" in makefile
 
 
 def test_a_second_time_changes_nothing_and_wrong_links_are_put_right(tmp_path: Path) -> None:
