@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
-from codegen.spec.kinds import Gating, Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.spec.loader import load_specs
 from codegen.verify.crate_targets import View
 from codegen.verify.gated import fitted
@@ -153,7 +153,7 @@ def cover(
     left = set(wanted) - {need for run in fixed for need in offered.get(run, ())}
     chosen: list[Run] = []
     while left:
-        best = max(offered, key=lambda run: (len(offered[run] & left) / price(run), str(run)))
+        best = max(offered, key=lambda run: (len(offered[run] & left) / price(run), _usual(run), str(run)))
         assert offered[best] & left, "every need is offered by some run"
         chosen.append(best)
         left -= offered[best]
@@ -163,6 +163,11 @@ def cover(
         if set(wanted) <= others:
             chosen.remove(run)
     return tuple(sorted(chosen))
+
+
+def _usual(run: Run) -> bool:
+    """What most people build is tried with more of the texts that are the same in all builds."""
+    return run.runtime == DEFAULT_RUNTIME
 
 
 def _needs(reader: Reader, step: Step, texts: Mapping[str, bytes]) -> Iterator[Need]:
