@@ -176,6 +176,9 @@ class Draft:
             try:
                 text = _merged(own, new)
             except MergeConflict as conflict:
+                if new is not None and not _names_rocm(own.own):
+                    self._now[target] = Content(own.own, new.mode, new.attributes)
+                    continue
                 conflicts.append(Problem(f"{path}: the edits of your own {_where(conflict)}"))
                 self._discard(target)
                 continue
@@ -325,6 +328,14 @@ class Draft:
             if is_original:
                 claimed.add(digest)
             yield Swap(found.path, target, old, new, is_original, found.status)
+
+
+def _names_rocm(text: bytes) -> bool:
+    """Whether there may be anything of a phase in a text: each edit of Candle's files names ROCm somewhere.
+
+    A file that was resolved to another release's version in a merge has nothing to be taken out of it.
+    """
+    return b"rocm" in text.lower()
 
 
 def _has(content: Content | None, digest: str) -> bool:

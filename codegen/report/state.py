@@ -76,7 +76,11 @@ class StateOfTree:
         declared = [each.path for each in record.declared if each.path not in (*bare, *condition.edited)]
         yield from _listed("own edits, declared", declared, limit=None)
         yield from _listed("without the edits that were declared", condition.undeclared, limit=None)
-        yield from _listed("edited by hand", condition.edited, limit=LISTED if workspace.merged else None)
+        yield from _listed(
+            "changed since" if workspace.merged else "edited by hand",
+            condition.edited,
+            limit=LISTED if workspace.merged else None,
+        )
         yield from self._taken_back()
         if workspace.merged:
             yield (
