@@ -911,11 +911,11 @@ def candle_tree(root: Path, release: str = NEWEST) -> Path:
 
 
 def tree_hash(root: Path) -> str:
-    """SHA-256 over every path, permission bit and byte below `root`, git's folder excepted."""
+    """SHA-256 over every path, permission bit and byte below `root`, but for git's folder and what the record keeps."""
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if name.split("/", 1)[0] == ".git":
+        if name.split("/", 1)[0] == ".git" or name == ".candle-rocm" or name.startswith(".candle-rocm/local"):
             continue
         content = path.read_bytes() if path.is_file() else b""
         digest.update(f"{name}\0{path.lstat().st_mode:o}\0{len(content)}\0".encode())

@@ -28,19 +28,25 @@ def command(
 ) -> None:
     """Write the phases into the folder CANDLE: all files or none, and `revert` takes every byte back.
 
-    Without --phase, every phase that is ready and not applied yet.
+    Without --phase, every phase that is ready and not applied yet. Edits that were declared stay. What is applied is
+    written to .candle-rocm/record.json: commit it together with the files.
     """
     from codegen.plan.apply import apply_phases
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
-    if workspace.settled:
-        options.note("what was interrupted is settled: the tree is as it was before, or as it was to be")
+    options.note_settled(workspace)
     if not workspace.tried:
         options.note_untried(workspace)
     chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
     analysis = apply_phases(
-        workspace, phases=phases, gating=chosen, runtime=reached, allow_dirty=allow_dirty, force=force
+        workspace,
+        phases=phases,
+        gating=chosen,
+        runtime=reached,
+        allow_dirty=allow_dirty,
+        force=force,
+        announce=options.announce_discarded,
     )
     options.note_unforeseen(analysis.decisions)
     applied = analysis.plan.phases

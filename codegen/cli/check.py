@@ -31,16 +31,19 @@ def command(
     from codegen.errors import ExitCode
     from codegen.plan.apply import deviations
     from codegen.plan.workspace import open_workspace
+    from codegen.report.wording import plural
 
     workspace = open_workspace(candle, progress=options.progress)
+    own = len(workspace.record.declared) if workspace.record is not None else 0
     found = deviations(workspace, phases=phases, gating=workspace.gating(gating), runtime=workspace.runtime(runtime))
     if as_json:
         files = [{"path": deviation.path, "problem": deviation.problem} for deviation in found]
-        options.print_json("check", workspace, clean=not found, files=files)
+        options.print_json("check", workspace, clean=not found, files=files, declared=own)
     else:
         for deviation in found:
             terminal.say(f"{deviation.path}: {deviation.problem}")
         differ = "1 file differs" if len(found) == 1 else f"{len(found)} files differ"
-        terminal.say(f"{differ} from what apply would leave" if found else "as apply would leave it")
+        good = "as apply would leave it" + (f", with declared edits in {plural(own, 'file')}" if own else "")
+        terminal.say(f"{differ} from what apply would leave" if found else good)
     if found:
         context.exit(ExitCode.CHANGES_NEEDED)

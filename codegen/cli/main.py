@@ -26,6 +26,7 @@ COMMANDS = {
     "apply": "Write the phases into a tree.",
     "check": "Exit 1 if a tree is not exactly what apply would leave.",
     "status": "What is applied to a tree.",
+    "declare": "Keep edits of your own in files that candle-rocm wrote.",
     "revert": "Take phases back, to the last byte.",
     "verify": "cargo check, clippy and tests of the patched tree.",
     "kernels": "The HIP kernels: list, render, compile, and what they use of a GPU.",

@@ -9,9 +9,11 @@ import click
 from codegen import terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from codegen.plan.decision import Decision
+    from codegen.plan.draft import Discarded
     from codegen.plan.workspace import Workspace
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -33,7 +35,9 @@ runtime: Callable[[Any], Any] = click.option(
 )
 offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Take a release from the cache only.")
 as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-force: Callable[[Any], Any] = click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
+force: Callable[[Any], Any] = click.option(
+    "--force", is_flag=True, help="Overwrite files that were edited by hand; they are listed, and a backup is kept."
+)
 
 
 def note_that_code_runs(what: str) -> None:
@@ -49,6 +53,19 @@ def progress(line: str) -> None:
 def note(line: str) -> None:
     """A line that is not the result."""
     terminal.note(line)
+
+
+def note_settled(workspace: Workspace) -> None:
+    """Say that something that was interrupted is brought to its end."""
+    if workspace.settled:
+        note("what was interrupted is settled: the tree is as it was before, or as it was to be")
+
+
+def announce_discarded(discarded: Sequence[Discarded], backup: Path) -> None:
+    """Say, before it happens, what `--force` discards and where it is kept."""
+    for each in discarded:
+        note(f"discarding the edits in {terminal.shown_name(each.path)}")
+    note(f"what is discarded is kept in {backup}")
 
 
 def note_untried(workspace: Workspace) -> None:

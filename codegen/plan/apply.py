@@ -14,13 +14,15 @@ from codegen.plan.build import phase_specs
 from codegen.plan.git import require_clean
 from codegen.plan.record import RecordHeader, digest_of, sha256
 from codegen.plan.strays import strays
+from codegen.plan.workspace import other_release
+from codegen.terminal import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codegen.plan.analysis import Analysis
     from codegen.plan.model import Plan
-    from codegen.plan.record import Record
+    from codegen.plan.record import Declared, Record
     from codegen.plan.workspace import Workspace
     from codegen.spec.kinds import Gating, Runtime
 
@@ -41,21 +43,25 @@ def apply_phases(
     runtime: Runtime,
     allow_dirty: bool = False,
     force: bool = False,
+    announce: transaction.Announce = transaction.unannounced,
 ) -> Analysis:
     """Write the phases that are not applied yet, ascending, and return the analysis with the plan of these alone.
 
-    On any error none of them is written. With `force`, applied phases whose files were edited by hand are written
-    again, and are among those returned. Raises `PhaseOrder` for a phase whose predecessors are not applied,
+    On any error none of them is written. Applied phases of which files are as before, as git leaves them after a
+    checkout or stash, are written again and are among those returned; so are, with `force`, those whose files were
+    edited by hand. Declared edits stay. Raises `PhaseOrder` for a phase whose predecessors are not applied,
     `HandEdited`, `DirtyTree`, `Conflict` when what is applied came from other specs or has another gating or runtime,
     and as `analyse` and `transaction.apply_phases`.
     """
     root, record = workspace.root, workspace.record
     wanted = _wanted(workspace, phases)
-    edited = record.hand_edited(root) if record is not None else ()
+    condition = record.condition(root) if record is not None else None
+    edited = condition.edited if condition is not None else ()
     if edited and not force:
         raise HandEdited(
-            f"changed since candle-rocm wrote them: {', '.join(edited)}",
-            remedy="move the edits elsewhere and `candle-rocm revert --force`, or apply with --force to overwrite them",
+            f"changed since candle-rocm wrote them: {', '.join(map(shown_name, edited))}",
+            remedy="declare the edits with `candle-rocm declare` to keep them, or apply with --force to overwrite "
+            "them, which keeps a backup",
         )
     if not allow_dirty:
         require_clean(root, record)
@@ -63,25 +69,38 @@ def apply_phases(
     analysis = analyse(workspace, phases=wanted, gating=gating, runtime=runtime)
     plan = analysis.plan
     _refuse_stale(record, plan)
-    again = _phases_to_repeat(record, edited)
+    again = _phases_to_repeat(record, (*edited, *(condition.taken_back if condition is not None else ())))
     todo = tuple(phase for phase in plan.phases if phase.phase in again or phase.phase not in workspace.applied)
     if todo:
         header = RecordHeader(__version__, plan.release, plan.gating, plan.runtime)
-        transaction.apply_phases(root, todo, header, again=bool(again), force=force)
+        transaction.apply_phases(root, todo, header, again=bool(again), force=force, announce=announce)
+    elif record is not None and record.is_old:
+        transaction.declare_edits(root, record.declared)
     return replace(analysis, plan=replace(plan, phases=todo))
 
 
-def revert_phases(workspace: Workspace, *, down_to: int | None = None, force: bool = False) -> tuple[int, ...]:
+def revert_phases(
+    workspace: Workspace,
+    *,
+    down_to: int | None = None,
+    force: bool = False,
+    keep_edits: bool = False,
+    announce: transaction.Announce = transaction.unannounced,
+) -> tuple[int, ...]:
     """Take back every applied phase from the last one down to `down_to` (all by default); the numbers, in that order.
 
-    Raises `PhaseOrder` when there is nothing to take back, and as `transaction.revert_phases`.
+    Declared edits are kept, with `keep_edits` all edits, what was merged into the tree among them. Raises `PhaseOrder`
+    when there is nothing to take back, `Conflict` where another release was merged, unless `keep_edits` (not even
+    `force` writes an old release's files over a merge), and as `transaction.revert_phases`.
     """
     wanted = [number for number in reversed(workspace.applied) if down_to is None or number >= down_to]
     if not wanted:
         what = "no phase" if down_to is None else f"phase {down_to}"
         verb = "is applied" if down_to is None else "is not applied"
         raise PhaseOrder(f"{what} {verb}: there is nothing to take back", remedy="`candle-rocm status` shows what is")
-    transaction.revert_phases(workspace.root, down_to=wanted[-1], force=force)
+    if workspace.merged and workspace.record is not None and not (keep_edits and not force):
+        raise other_release(workspace.root, workspace.record, workspace.tree.release)
+    transaction.revert_phases(workspace.root, down_to=wanted[-1], force=force, keep_edits=keep_edits, announce=announce)
     return tuple(wanted)
 
 
@@ -93,10 +112,14 @@ def deviations(
     required = {number for spec in workspace.specs.phases if spec.phase in wanted for number in spec.requires}
     plan = analyse(workspace, phases=sorted(wanted | required), gating=gating, runtime=runtime).plan
     expected = {change.path: change.after for change in plan.changes}
+    own = workspace.record.own if workspace.record is not None else {}
     found = []
     for path, content in expected.items():
         actual = digest_of(workspace.root, path)
-        if actual is None:
+        if path in own:
+            if (problem := _of_declared(own[path], sha256(content), actual)) is not None:
+                found.append(Deviation(path, problem))
+        elif actual is None:
             is_there = os.path.lexists(workspace.root / path)
             found.append(Deviation(path, "is no file of the tree" if is_there else "is missing"))
         elif actual != sha256(content):
@@ -107,6 +130,17 @@ def deviations(
     new = {change.path for change in plan.changes if change.before is None}
     found += [Deviation(path, problem) for path, problem in strays(workspace.tree, new, {*expected, *known})]
     return tuple(sorted(found, key=lambda deviation: deviation.path))
+
+
+def _of_declared(declared: Declared, expected: str, actual: str | None) -> str | None:
+    """What is wrong with a file of declared edits."""
+    if actual is None:
+        return "is missing"
+    if expected != declared.base:
+        return "has edits that were declared on something else than apply would leave"
+    if actual == declared.base:
+        return "is without the edits that were declared"
+    return None if actual == declared.own else "differs from what was declared"
 
 
 def _wanted(workspace: Workspace, phases: Sequence[int]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, U
 from codegen.plan import cargo, files
 from codegen.plan.decide import Scan, refuse_undecided, scan_tree
 from codegen.plan.edits import EditPlanner
+from codegen.plan.home import RECORD
 from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
 from codegen.plan.rust_style import rust_edition, rustfmt_settings
 from codegen.plan.text import EditedText, edited, formatted, in_own_line_ends
@@ -94,7 +95,8 @@ def refuse_foreign_backend(scan: Scan) -> None:
     if signs:
         raise ForeignBackend(
             f"the tree has a ROCm backend that candle-rocm has no record of: {', '.join(signs)}",
-            remedy="start from a tree without it, for example a clean checkout of the release",
+            remedy=f"if candle-rocm wrote it, bring back {RECORD}, which belongs to these files (git log {RECORD}); "
+            "else start from a tree without it, for example a clean checkout of the release",
         )
 
 

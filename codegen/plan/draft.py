@@ -9,20 +9,25 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codegen import beneath
 from codegen.errors import Conflict, HandEdited, InputOutputError, Problem
 from codegen.plan.disk import remedy_for
 from codegen.plan.fields import checked_path
-from codegen.plan.record import AppliedFile, AppliedPhase, original, reading, sha256, target_of
+from codegen.plan.home import reading
+from codegen.plan.merge import MergeConflict, merged
+from codegen.plan.record import AppliedFile, AppliedPhase, Declared, blob_name, sha256, target_of
+from codegen.plan.texts import Texts
+from codegen.plan.undo import undo_edits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from codegen.plan.model import FileChange, PhaseChanges
+    from codegen.plan.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,8 @@ class Swap:
     """Where `path` leads, links inside the tree followed."""
     old: Content | None
     new: Content | None
-    original_of: int | None
-    """The phase as whose original the old content is kept, None when there is none."""
+    is_original: bool
+    """Whether the old content is kept as what the file was before a phase."""
     status: os.stat_result | None
     """Of `target` when `old` was read."""
 
@@ -58,7 +63,15 @@ class Swap:
 class Original:
     """What a file is before a phase, to be kept for taking that phase back."""
 
-    phase: int
+    path: str
+    content: Content
+    owner: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """What somebody made of a file, and what is overwritten or deleted because they said so."""
+
     path: str
     content: Content
     owner: tuple[int, int] | None
@@ -71,38 +84,66 @@ class _Found:
     path: str
     content: Content | None
     status: os.stat_result | None
-    original_of: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A file with edits of the user's own, which are to stay: merged into what the phases make of its base."""
+
+    base: bytes
+    own: bytes
 
 
 class Draft:
-    """A tree as the phases taken back and applied so far would leave it. Nothing is written."""
+    """A tree as the phases taken back and applied so far would leave it. Nothing is written.
 
-    def __init__(self, root: Path) -> None:
+    Files with declared edits take part as what they were without them; the edits are merged in at the end.
+    """
+
+    def __init__(self, root: Path, record: Record | None, *, keep_edits: bool = False) -> None:
         self._root = root
+        self._record = record
+        self._texts = None if record is None else Texts(root, record)
+        self._history = {} if record is None else record.history()
+        self._declared = {} if record is None else record.own
+        self._keep_edits = keep_edits
         self._found: dict[Path, _Found] = {}
         self._now: dict[Path, Content | None] = {}
-        self._originals: list[Original] = []
+        self._own: dict[Path, _Own] = {}
+        self._originals: dict[str, Original] = {}
+        self._discarded: dict[Path, Discarded] = {}
         self._dropped: set[str] = set()
         self._made: set[str] = set()
 
     def take_back(self, phases: Iterable[AppliedPhase], *, force: bool) -> None:
         """Gives back what the files were before each of `phases`, in that order.
 
-        Raises `HandEdited`, unless `force`, when a file is not what its phase left, and `Conflict` when what it was is
-        missing or damaged.
+        A file may be what the phases left, or what it was before any of them. Raises `HandEdited`, unless `force`, when
+        it is something else, and `Conflict` when what it was cannot be derived.
         """
         edited = []
         for phase in phases:
             for file in phase.files:
                 target = target_of(self._root, file.path)
-                current = self._look(target, file.path)
-                if (None if current is None else sha256(current.data)) != file.after:
-                    reason = "is missing" if current is None else f"was changed since phase {phase.phase} was applied"
-                    edited.append(Problem(f"{file.path} {reason}"))
-                self._now[target] = self._original(phase.phase, file, current)
+                if target not in self._found:
+                    current = self._look(target, file.path)
+                    if not self._is_known(target, file.path, current):
+                        reason = (
+                            "is missing" if current is None else f"was changed since phase {phase.phase} was applied"
+                        )
+                        edited.append(Problem(f"{file.path} {reason}"))
+                        self._discard(target)
+                elif not _has(self._now[target], file.after):  # edits that a later phase was forced over
+                    edited.append(Problem(f"{file.path} was changed since phase {phase.phase} was applied"))
+                    self._discard(target, self._now[target])
+                self._now[target] = self._original(phase.phase, file, self._now[target])
             self._dropped.update(phase.folders)
         if edited and not force:
-            raise HandEdited(edited, remedy="take the edits out of those files, or lose them with --force")
+            raise HandEdited(
+                edited,
+                remedy="declare the edits (candle-rocm declare) or merge them (--keep-edits), take them out of those "
+                "files, or discard them with --force, which keeps a backup",
+            )
 
     def apply(self, phases: Sequence[PhaseChanges], *, force: bool) -> tuple[AppliedPhase, ...]:
         """Makes the changes of each of `phases`, and returns what the record is to say of them.
@@ -114,7 +155,7 @@ class Draft:
         applied = []
         for phase in phases:
             _require_distinct(self._root, phase.changes)
-            files = [self._change(phase.phase, change, edited) for change in phase.changes]
+            files = [self._change(change, edited) for change in phase.changes]
             folders = self._missing(target_of(self._root, file.path) for file in files) - self._made
             self._made |= folders
             files.sort(key=lambda file: file.path)
@@ -123,23 +164,81 @@ class Draft:
             raise HandEdited(edited, remedy="take the edits out of those files, or overwrite them with --force")
         return tuple(applied)
 
+    def merge(self, after: Record | None, *, force: bool) -> tuple[Declared, ...]:
+        """Puts the user's own edits into what became of their files, and returns those that `after` is to declare.
+
+        Raises `HandEdited`, unless `force`, where they conflict.
+        """
+        left = {} if after is None else after.left()
+        declared, conflicts = [], []
+        for target, own in tuple(self._own.items()):
+            path, new = self._found[target].path, self._now[target]
+            try:
+                text = _merged(own, new)
+            except MergeConflict as conflict:
+                if new is not None and not _names_rocm(own.own):
+                    self._now[target] = Content(own.own, new.mode, new.attributes)
+                    continue
+                conflicts.append(Problem(f"{path}: the edits of your own {_where(conflict)}"))
+                self._discard(target)
+                continue
+            if new is not None and text is not None:
+                self._now[target] = Content(text, new.mode, new.attributes)
+            if path in self._declared and text is not None and path in left and sha256(text) != left[path]:
+                assert new is not None
+                declared.append(Declared(path, left[path], sha256(text), undo_edits(new.data, text)))
+        if conflicts and not force:
+            raise HandEdited(
+                conflicts,
+                remedy="take the edits out of those files, do this, and make them anew; or discard them with --force, "
+                "which keeps a backup",
+            )
+        found = {self._found[target].path for target in self._found}
+        rest = [each for path, each in self._declared.items() if path not in found and left.get(path) == each.base]
+        return tuple(sorted((*declared, *rest), key=lambda each: each.path))
+
+    def keep_old(self, phases: Iterable[AppliedPhase]) -> tuple[AppliedPhase, ...]:
+        """Phases of a record of schema 1 as schema 2 has them; what they keep is kept in the new way."""
+        assert self._texts is not None
+        return tuple(replace(phase, files=tuple(map(self._modern, phase.files))) for phase in phases)
+
+    def _modern(self, file: AppliedFile) -> AppliedFile:
+        assert self._texts is not None
+        before = None if file.before is None else self._texts.get(file.path, file.before)
+        after = self._texts.get(file.path, file.after)
+        if before is not None and file.mode is not None:
+            self._originals.setdefault(sha256(before), Original(file.path, Content(before, file.mode), None))
+        return AppliedFile(
+            *(file.path, file.before, file.after, file.mode),
+            None if before is None else blob_name(before),
+            None if after is None else blob_name(after),
+            None if before is None or after is None else undo_edits(before, after),
+        )
+
     def swaps(self) -> tuple[Swap, ...]:
         """The files that have another content in the end. Raises `InputOutputError` for a write-protected one."""
         return tuple(self._swaps())
 
     @property
-    def originals(self) -> tuple[Original, ...]:
-        """What has to be kept of the phases applied."""
-        return tuple(self._originals)
+    def originals(self) -> Mapping[str, Original]:
+        """What has to be kept of the phases applied, by its hash."""
+        return self._originals
+
+    @property
+    def discarded(self) -> tuple[Discarded, ...]:
+        """What is lost but for the backup, sorted by path."""
+        lost = (each for target, each in self._discarded.items() if not _same(each.content, self._now[target]))
+        return tuple(sorted(lost, key=lambda each: each.path))
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """Folders, parents first, that the phases taken back had made."""
         return tuple(sorted(self._dropped))
 
-    def _change(self, phase: int, change: FileChange, edited: list[Problem]) -> AppliedFile:
+    def _change(self, change: FileChange, edited: list[Problem]) -> AppliedFile:
         target = target_of(self._root, checked_path(change.path))
-        current = self._look(target, change.path, phase)
+        self._look(target, change.path)
+        current = self._now[target]
         data = None if current is None else current.data
         if data not in (change.before, change.after):
             reason = (
@@ -150,42 +249,117 @@ class Draft:
                 else "is not what the plan was made from"
             )
             edited.append(Problem(f"{change.path} {reason}"))
+            self._discard(target)
         self._now[target] = (
             Content(change.after, _usual_mode())
             if current is None
             else Content(change.after, current.mode, current.attributes)
         )
+        after = sha256(change.after), blob_name(change.after)
         if current is None:
-            return AppliedFile(change.path, None, sha256(change.after), None)
-        self._originals.append(Original(phase, change.path, current, owner_of(self._found[target].status)))
-        return AppliedFile(change.path, sha256(current.data), sha256(change.after), current.mode)
+            return AppliedFile(change.path, None, after[0], None, None, after[1])
+        before = sha256(current.data)
+        self._originals[before] = Original(change.path, current, owner_of(self._found[target].status))
+        undo = undo_edits(current.data, change.after)
+        return AppliedFile(change.path, before, after[0], current.mode, blob_name(current.data), after[1], undo)
 
     def _original(self, phase: int, file: AppliedFile, current: Content | None) -> Content | None:
         """What the file was before the phase; its extended attributes stay what they are now."""
-        found = original(self._root, phase, file)
-        if found is None or file.mode is None:
+        assert self._texts is not None
+        data = self._texts.before(phase, file)
+        if data is None or file.mode is None:
             return None
-        return Content(found.data, file.mode, found.attributes if current is None else current.attributes)
+        return Content(data, file.mode, self._texts.attributes(file.before) if current is None else current.attributes)
 
-    def _look(self, target: Path, path: str, phase: int | None = None) -> Content | None:
+    def _look(self, target: Path, path: str) -> Content | None:
+        """What the file is on disk. From then on it takes part in the draft, without the user's own edits."""
         if target not in self._found:
             content, status = _read(target)
-            self._found[target] = _Found(path, content, status, phase if content is not None else None)
+            self._found[target] = _Found(path, content, status)
             self._now[target] = content
-        return self._now[target]
+            declared = self._declared.get(path)
+            if declared is not None and content is not None and sha256(content.data) == declared.own:
+                self._set_aside(target, path, content, declared.base)
+        return self._found[target].content
+
+    def _set_aside(self, target: Path, path: str, content: Content, base: str) -> bool:
+        """Whether the edits could be told from what they were made on; they are merged in at the end."""
+        assert self._texts is not None
+        text = self._texts.get(path, base)
+        if text is None:
+            return False
+        self._own[target] = _Own(text, content.data)
+        self._now[target] = Content(text, content.mode, content.attributes)
+        return True
+
+    def _is_known(self, target: Path, path: str, current: Content | None) -> bool:
+        if target in self._own:
+            return True
+        files = self._history[path]
+        if current is None:
+            return files[0].before is None
+        if sha256(current.data) in {digest for file in files for digest in (file.before, file.after)}:
+            return True
+        return self._keep_edits and self._set_aside(target, path, current, files[-1].after)
+
+    def _discard(self, target: Path, content: Content | None = None) -> None:
+        """Notes that this content, by default what is on disk, is lost but for a backup."""
+        found = self._found[target]
+        self._own.pop(target, None)
+        content = content or found.content
+        if content is not None and target not in self._discarded:
+            self._discarded[target] = Discarded(found.path, content, owner_of(found.status))
 
     def _missing(self, targets: Iterable[Path]) -> set[str]:
         """The folders above `targets` that do not exist, or were made by phases that are taken back."""
         return set(missing_folders(self._root, targets, also=self._dropped))
 
     def _swaps(self) -> Iterator[Swap]:
+        claimed: set[str] = set()
         for target, found in self._found.items():
             old, new = found.content, self._now[target]
-            if (old.data if old is not None else None) == (new.data if new is not None else None):
+            if _same(old, new):
                 continue
             if old is not None:
                 _require_replaceable(target, found, gone=new is None)
-            yield Swap(found.path, target, old, new, found.original_of, found.status)
+            digest = "" if old is None else sha256(old.data)
+            kept = self._originals.get(digest)
+            is_original = kept is not None and kept.path == found.path and digest not in claimed
+            if is_original:
+                claimed.add(digest)
+            yield Swap(found.path, target, old, new, is_original, found.status)
+
+
+def _names_rocm(text: bytes) -> bool:
+    """Whether there may be anything of a phase in a text: each edit of Candle's files names ROCm somewhere.
+
+    A file that was resolved to another release's version in a merge has nothing to be taken out of it.
+    """
+    return b"rocm" in text.lower()
+
+
+def _has(content: Content | None, digest: str) -> bool:
+    return content is not None and sha256(content.data) == digest
+
+
+def _same(one: Content | None, other: Content | None) -> bool:
+    return (None if one is None else one.data) == (None if other is None else other.data)
+
+
+def _merged(own: _Own, new: Content | None) -> bytes | None:
+    """Raises `MergeConflict`: also where the file is to go, and its edits would go with it."""
+    if new is None:
+        if own.own == own.base:
+            return None
+        raise MergeConflict(())
+    return merged(own.base, own.own, new.data)
+
+
+def _where(conflict: MergeConflict) -> str:
+    if not conflict.lines:
+        return "would go with the file, which candle-rocm made"
+    lines = ", ".join(map(str, conflict.lines[:10]))
+    return f"conflict with what becomes of the file ({'line' if len(conflict.lines) == 1 else 'lines'} {lines})"
 
 
 def missing_folders(root: Path, targets: Iterable[Path], also: Iterable[str] = ()) -> tuple[str, ...]:

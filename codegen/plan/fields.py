@@ -44,8 +44,8 @@ def corrupt(problem: Problem, source: Path) -> NoReturn:
     """Raises the `Conflict` of a file of the record that is not as candle-rocm wrote it."""
     raise Conflict(
         Problem(f"corrupt: {problem.message}", problem.location),
-        remedy=f"restore {source.name} from a backup; without one, put pristine Candle's files back by hand "
-        f"(those that were changed are under {FOLDER}/before), then delete {FOLDER}",
+        remedy=f"restore {source.name} from git or a backup (git log {FOLDER}/record.json); without one, put pristine "
+        f"Candle's files back by hand, then delete {FOLDER}",
     )
 
 

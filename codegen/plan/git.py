@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from codegen import programs
+from codegen import beneath, programs
 from codegen.candle.cache import io_errors
 from codegen.errors import DirtyTree, InputOutputError, Problem
 from codegen.plan.record import digest_of
 from codegen.terminal import shown_name
+from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from subprocess import CompletedProcess
 
     from codegen.plan.record import Record
@@ -33,6 +34,8 @@ LISTED = 10
 
 _LIMIT_SECONDS = 9.0
 """A hundred times what it takes; a pipe in place of a .gitignore takes for ever."""
+_MOST_BLOB_BYTES = 256 << 20
+"""Of all objects together that are read for one tree."""
 _POINTER_BYTES = 1 << 16
 """A `.git` file or `commondir` is one line; what is longer is none."""
 _SHARED = ("objects", "refs", "packed-refs", "reftable", "shallow")
@@ -52,7 +55,7 @@ _KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_E
 
 
 def uncommitted(root: Path, record: Record | None = None) -> tuple[str, ...]:
-    """Paths below `root`, sorted, that `git status` reports, less those that are exactly as `record` says we left them.
+    """Paths below `root`, sorted, that `git status` reports, less the record itself and what it speaks of.
 
     Ignored files, the inside of submodules, and files of the repository outside of `root` do not count. Raises
     `InputOutputError` when git is there and the tree is a checkout, but git refuses to look at it.
@@ -72,8 +75,52 @@ def uncommitted(root: Path, record: Record | None = None) -> tuple[str, ...]:
     # `XY path`, ended by NUL, relative to the top of the repository whatever the working directory.
     skipped = 3 + len(os.fsencode(checkout.prefix))
     paths = {os.fsdecode(entry[skipped:]) for entry in status.split(b"\0") if entry}
-    ours = record.left() if record is not None else {}
-    return tuple(sorted(path for path in paths if path not in ours or digest_of(root, path) != ours[path]))
+    ours = {path: {digest} for path, digest in record.left().items()} if record is not None else {}
+    for declared in record.declared if record is not None else ():
+        ours[declared.path].add(declared.own)
+    found = (path for path in paths if path.split("/")[0] != FOLDER)
+    return tuple(sorted(path for path in found if digest_of(root, path) not in ours.get(path, ())))
+
+
+def blobs(root: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """What git's objects have under these names, of what it has; nothing where the tree is no checkout.
+
+    Nothing is fetched, and what git cannot say counts as not there.
+    """
+    wanted = sorted(set(names))
+    program = programs.find("git")
+    checkout = _checkout_of(root) if program is not None and wanted else None
+    if program is None or checkout is None:
+        return {}
+    try:
+        with _private(program, checkout, root) as git:
+            listing = git.ask("cat-file", "--batch-check", given="".join(f"{name}\n" for name in wanted).encode())
+            there, size = [], 0
+            for line in listing.splitlines():
+                name, kind, length, *_ = *os.fsdecode(line).split(" "), "", "", ""
+                if kind != "blob" or not length.isdecimal() or int(length) > beneath.LARGEST:
+                    continue
+                size += int(length)
+                if size <= _MOST_BLOB_BYTES:
+                    there.append(name)
+            if not there:
+                return {}
+            content = git.ask("cat-file", "--batch", given="".join(f"{name}\n" for name in there).encode())
+    except InputOutputError:
+        return {}
+    return _parted(content)
+
+
+def _parted(content: bytes) -> dict[str, bytes]:
+    """What `cat-file --batch` says: `NAME blob LENGTH`, and that many bytes, for each."""
+    found = {}
+    at = 0
+    while (end := content.find(b"\n", at)) >= 0:
+        name, _, length = os.fsdecode(content[at:end]).split(" ")
+        at = end + 1 + int(length)
+        found[name] = content[end + 1 : at]
+        at += 1
+    return found
 
 
 def require_clean(root: Path, record: Record | None = None) -> None:
@@ -156,9 +203,9 @@ class _Git:
     root: Path
     variables: Mapping[str, str]
 
-    def ask(self, *arguments: str) -> bytes:
-        """What git answers. Raises `InputOutputError` when it refuses to."""
-        return _asked(self.program, self.root, self.variables, *arguments)
+    def ask(self, *arguments: str, given: bytes = b"") -> bytes:
+        """What git answers, with `given` on standard input. Raises `InputOutputError` when it refuses to."""
+        return _asked(self.program, self.root, self.variables, *arguments, given=given)
 
 
 @contextmanager
@@ -188,6 +235,7 @@ def _private(program: str, checkout: _Checkout, root: Path) -> Iterator[_Git]:
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_ALLOW_PROTOCOL": "",
             "GIT_TERMINAL_PROMPT": "0",
         }
@@ -243,16 +291,18 @@ def _environment() -> dict[str, str]:
     return {**programs.environment(), **{name: os.environ[name] for name in _KEPT if name in os.environ}}
 
 
-def _asked(program: str, root: Path, variables: Mapping[str, str], *arguments: str) -> bytes:
-    done = _run(program, root, variables, *arguments)
+def _asked(program: str, root: Path, variables: Mapping[str, str], *arguments: str, given: bytes = b"") -> bytes:
+    done = _run(program, root, variables, *arguments, given=given)
     if done.returncode != 0:
         _refuse(root, programs.complains(done).strip() or f"exit status {done.returncode}")
     return done.stdout
 
 
-def _run(program: str, root: Path, variables: Mapping[str, str], *arguments: str) -> CompletedProcess[bytes]:
+def _run(
+    program: str, root: Path, variables: Mapping[str, str], *arguments: str, given: bytes = b""
+) -> CompletedProcess[bytes]:
     try:
-        return programs.run([program, *arguments], variables=variables, seconds=_LIMIT_SECONDS)
+        return programs.run([program, *arguments], variables=variables, given=given, seconds=_LIMIT_SECONDS)
     except programs.TookTooLong as cause:
         raise programs.hangs(f"git, asked what is uncommitted in {root},", cause) from cause
     except OSError as cause:

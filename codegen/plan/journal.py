@@ -1,9 +1,10 @@
 """The journal: what recovery needs to know of a transaction, and how recovery brings one to its end.
 
-Everything lies below `.candle-rocm/transaction/`:
+Everything lies below `.candle-rocm/local/transaction/`:
 
-    before/<phase>/<path>   what a file is before a phase that is being applied; becomes `.candle-rocm/before/<phase>/`
-    old/<n>                 the file `n` of the journal as it is now, where `before/` does not have that already
+    originals/<sha256>      what files are before phases that are being applied; goes to `.candle-rocm/local/originals/`
+    backup/<path>           what is overwritten because the user said so; becomes `.candle-rocm/local/backups/<number>/`
+    old/<n>                 the file `n` of the journal as it is now, where `originals/` does not have that already
     new/<n>                 what the file `n` of the journal becomes; then, where files can be exchanged, what it was
     record.json             the record afterwards, missing when no phase is left
     journal.json            the journal; its name tells the state (see transaction.py)
@@ -15,6 +16,7 @@ names has the one name that we would give it, and what is given back has the has
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -34,19 +36,17 @@ from codegen.plan.fields import (
     take,
     take_optional,
 )
+from codegen.plan.home import IGNORE_ALL, Home, reading
 from codegen.plan.record import (
     SCHEMA_VERSION,
-    Home,
     Record,
     decode_record,
     read_document,
-    reading,
     require_schema,
     target_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from pathlib import Path
 
     from codegen.plan.disk import Disk
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 DRAFT = "draft.json"
 PREPARED = "journal.json"
 COMMITTED = "committed.json"
+ORIGINALS = "originals"
+BACKUP = "backup"
+LAST_BACKUP = 999_999
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class Journal:
     """Phases that are applied, some of `taken_back` perhaps among them."""
     recorded: bool
     """Whether a record is left afterwards."""
+    backup: int | None = None
+    """The number of the backup of what is overwritten, None when there is none."""
 
     def encode(self) -> bytes:
         """The journal as the text of `journal.json`."""
@@ -93,13 +98,14 @@ class Journal:
         """The journal in `source`. Raises `Conflict` when it is corrupt, and `InputOutputError`."""
         document = decode_json(read_document(source) or b"", source)
         try:
-            require_schema(document, source)
-            only(document, "schema_version", "files", "made", "dropped", "taken_back", "applied", "recorded")
+            require_schema(document, source, SCHEMA_VERSION)
+            keys = ("files", "made", "dropped", "taken_back", "applied", "recorded", "backup")
+            only(document, "schema_version", *keys)
             taken_back, applied = (
                 tuple(checked_phase(number) for number in take(document, key, list))
                 for key in ("taken_back", "applied")
             )
-            files = tuple(_file(item, index, applied) for index, item in enumerate(take(document, "files", list)))
+            files = tuple(_file(item, index) for index, item in enumerate(take(document, "files", list)))
             made, dropped = (
                 tuple(checked_path(folder) for folder in take(document, key, list)) for key in ("made", "dropped")
             )
@@ -111,21 +117,26 @@ class Journal:
             ):
                 distinct(values, f"'{what}'")
             distinct(sorted(file.path for file in files), "the paths of 'files'")
+            claimed = [file.kept for file in files if file.kept is not None]
+            distinct(sorted(claimed), "the places of 'files'")
+            backup = take_optional(document, "backup", int)
+            if backup is not None and not 0 < backup <= LAST_BACKUP:
+                raise ValueError(f"'backup' is {shown(backup)}, not the number of a backup")
             recorded = take(document, "recorded", bool)
             if applied and not recorded:
                 raise ValueError("'recorded' is false, which does not go with 'applied'")
         except ValueError as error:
             corrupt(Problem(str(error), start_of(source)), source)
-        return cls(files, made, dropped, taken_back, applied, recorded)
+        return cls(files, made, dropped, taken_back, applied, recorded, backup)
 
 
-def _file(item: object, index: int, applied: Collection[int]) -> JournalFile:
+def _file(item: object, index: int) -> JournalFile:
     only(item, "path", "old", "new", "kept")
     path = checked_path(take(item, "path", str))
     old, new, kept = (take_optional(item, key, str) for key in ("old", "new", "kept"))
     if old == new:
         raise ValueError(f"'old' and 'new' of the file {index} are the same")
-    places = (None,) if old is None else (f"old/{index}", *(f"before/{phase}/{path}" for phase in applied))
+    places = (None,) if old is None else (f"old/{index}", f"originals/{old}")
     if kept not in places:
         raise ValueError(f"'kept' is {shown(kept)}, which does not go with 'old' and the path")
     return JournalFile(
@@ -196,6 +207,7 @@ def finish(home: Home, disk: Disk, journal: Journal) -> None:
     if not _is_recorded(home, journal):
         _record(home, disk, journal)
     disk.sync(home.folder)
+    disk.sync(home.local)
     disk.unlink(work / COMMITTED)
     disk.clear(work)
 
@@ -204,20 +216,57 @@ def _record(home: Home, disk: Disk, journal: Journal) -> None:
     work = home.transaction
     for folder in reversed(journal.dropped):
         disk.drop(home.root / folder)
-    for phase in journal.taken_back:
-        # Of a phase that is also applied anew, what is kept may be the new bytes already.
-        superseded = phase not in journal.applied or _is_there(work / "before" / str(phase))
-        if superseded and _is_there(home.kept(phase)):
-            disk.clear(home.kept(phase))
-    for phase in journal.applied:
-        if _is_there(work / "before" / str(phase)):
-            disk.replace(work / "before" / str(phase), home.kept(phase))
-    if journal.applied:
-        disk.sync(home.originals)
+    _keep_originals(home, disk)
+    if journal.backup is not None and _is_there(work / BACKUP):
+        if not _is_there(home.backups):
+            disk.make_folder(home.backups)
+        disk.replace(work / BACKUP, home.backups / str(journal.backup))
+        disk.sync(home.backups)
+    if home.has_old_originals():
+        disk.clear(home.old_originals)
+    if _is_old_ignore(home):
+        disk.unlink(home.old_ignore)
     if journal.recorded:
         disk.replace(work / "record.json", home.record)
     else:
         disk.unlink(home.record)
+
+
+def _keep_originals(home: Home, disk: Disk) -> None:
+    """Moves what is to be kept to where it is kept, and deletes what the record names no more."""
+    work = home.transaction
+    after = read_document(work / "record.json")
+    record = None if after is None else decode_record(after, work / "record.json")
+    named = {file.before for phase in record.phases for file in phase.files} if record is not None else set()
+    for name in _names(work / ORIGINALS):
+        if name in named:
+            disk.replace(work / ORIGINALS / name, home.original(name))
+    for name in _names(home.originals):
+        if name not in named and not _is_folder(home.original(name)):
+            disk.unlink(home.original(name))
+    if not named and _is_there(home.originals):
+        disk.drop(home.originals)
+    elif _is_there(home.originals):
+        disk.sync(home.originals)
+
+
+def _is_old_ignore(home: Home) -> bool:
+    with reading(home.old_ignore):
+        found = beneath.status(home.old_ignore)
+        if found is None or not stat.S_ISREG(found.st_mode) or found.st_size != len(IGNORE_ALL):
+            return False
+    return read_document(home.old_ignore) == IGNORE_ALL
+
+
+def _names(folder: Path) -> tuple[str, ...]:
+    with reading(folder):
+        return beneath.names(folder)
+
+
+def _is_folder(path: Path) -> bool:
+    with reading(path):
+        found = beneath.status(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codegen import beneath
 from codegen.errors import CandleRocmError, Conflict, InputOutputError
 from codegen.plan.disk import remedy_for
-from codegen.plan.record import Home, reading
+from codegen.plan.home import IGNORE_ALL, Home, is_own_folder, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def locked(root: Path, disk: Disk) -> Iterator[Home]:
             if ignore is not None and stat.S_ISLNK(ignore.st_mode):
                 raise beneath.link_refused(home.ignore)
         if ignore is None:
-            disk.write(home.ignore, b"*\n")
+            disk.write(home.ignore, IGNORE_ALL)
         yield home
     finally:
         try:
@@ -75,7 +75,7 @@ def busy(root: Path) -> Conflict:
 def _is_used(home: Home) -> bool:
     with reading(home.record):
         found = beneath.status(home.record) or beneath.status(home.transaction)
-    return found is not None or home.has_originals()
+    return found is not None or home.has_local_content()
 
 
 def _open(home: Home, how: int) -> int:
@@ -90,12 +90,13 @@ def _open(home: Home, how: int) -> int:
 
 def _lock(home: Home, disk: Disk) -> int:
     while True:
-        if not home.exists():
-            try:
-                disk.make_folder(home.folder)
-            except InputOutputError as error:
-                if not isinstance(error.__cause__, FileExistsError):
-                    raise
+        try:
+            for folder in (home.folder, home.local):
+                if not is_own_folder(folder):
+                    disk.make_folder(folder)
+        except InputOutputError as error:
+            if not isinstance(error.__cause__, FileExistsError | FileNotFoundError):
+                raise
         try:
             descriptor = _open(home, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:
@@ -121,10 +122,12 @@ def _lock(home: Home, disk: Disk) -> int:
 
 
 def _remove_home(home: Home, disk: Disk) -> None:
-    with reading(home.originals):
-        kept = beneath.status(home.originals)
-    if kept is not None:
-        disk.remove_folder(home.originals)
+    for folder in (home.originals, home.backups):
+        with reading(folder):
+            kept = beneath.status(folder)
+        if kept is not None:
+            disk.remove_folder(folder)
     disk.unlink(home.lock)
     disk.unlink(home.ignore)
-    disk.remove_folder(home.folder)
+    disk.remove_folder(home.local)
+    disk.drop(home.folder)

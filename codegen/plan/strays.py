@@ -39,6 +39,11 @@ def strays(tree: CandleTree, new: Collection[str], planned: Collection[str]) -> 
             yield path, "says that candle-rocm generated it, which it does not"
 
 
+def generated(tree: CandleTree) -> Iterator[str]:
+    """The files of the crates that say that candle-rocm generated them, sorted. Raises `InputOutputError`."""
+    return (path for path in tree.files(*_ENDINGS) if HEADER in _first_line(tree.root / path))
+
+
 def own_folders(new: Collection[str]) -> tuple[str, ...]:
     """The outermost folders of new files that are named for ROCm, sorted."""
     found = set()

@@ -1,12 +1,13 @@
 """Writing phases into a tree, and taking them back: all files of all these phases or none.
 
-A transaction goes through four states, each told apart by one file below `.candle-rocm/transaction/` (see journal.py):
+A transaction goes through four states, each told apart by one file below `.candle-rocm/local/transaction/` (see
+journal.py):
 
     staged      neither file: new contents and current ones are being written and synced; the tree is untouched, and
                 recovery just deletes the folder
     prepared    journal.json: files are renamed into the tree one by one; recovery ROLLS BACK by renaming the old ones
     committed   journal.json renamed to committed.json: every file is in place; recovery finishes the bookkeeping
-                (the record, what is kept of each phase, folders that taking back leaves empty)
+                (the record, what is kept, backups, folders that taking back leaves empty)
     settled     no folder
 
 So a process that is killed, or a machine that loses power, leaves a tree that the next apply or revert restores to
@@ -19,32 +20,53 @@ would take what it built from the patched file for fresh.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen import beneath
 from codegen.errors import CandleRocmError, Conflict, HandEdited, InputOutputError, PhaseOrder, Problem
 from codegen.plan.disk import DISK, Disk
-from codegen.plan.draft import Content, Draft, Swap, missing_folders
+from codegen.plan.draft import Content, Discarded, Draft, Swap, missing_folders
 from codegen.plan.exchange import put, take_away
-from codegen.plan.journal import COMMITTED, DRAFT, PREPARED, Journal, JournalFile, finish, settle
+from codegen.plan.home import Home, reading
+from codegen.plan.journal import (
+    BACKUP,
+    COMMITTED,
+    DRAFT,
+    LAST_BACKUP,
+    ORIGINALS,
+    PREPARED,
+    Journal,
+    JournalFile,
+    finish,
+    settle,
+)
 from codegen.plan.lock import busy, is_locked, locked
 from codegen.plan.record import (
     AppliedPhase,
-    Home,
+    Declared,
     Record,
     RecordHeader,
     encode_record,
     load_record,
     read_document,
-    reading,
     sha256,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from codegen.plan.model import PhaseChanges
+
+
+Announce = Callable[[tuple[Discarded, ...], Path], None]
+"""Called before anything is written, with what is discarded and the folder where the backup of it will be."""
+
+
+def unannounced(discarded: tuple[Discarded, ...], backup: Path) -> None:
+    """Nobody is told; the backup is made all the same."""
 
 
 def apply_phases(
@@ -55,14 +77,16 @@ def apply_phases(
     again: bool = False,
     force: bool = False,
     disk: Disk = DISK,
+    announce: Announce = unannounced,
 ) -> Record:
     """Writes one or more phases, ascending, and returns the new record: all files of all phases or, on any error, none.
 
-    A file may hold its `before` or already its `after`; anything else is `HandEdited`, unless `force`. What reverting
-    a phase gives back is what it found, in all three cases. With `again`, applied phases from the first of `phases` on
-    are taken back before, in the same transaction. Raises `PhaseOrder` when one of them or a later one is applied,
-    `Conflict` when applied phases had another release, gating or runtime, when a path leads out of the tree, or when
-    another process is at work, and `InputOutputError` when something cannot be written.
+    A file may hold its `before` or already its `after`; anything else is `HandEdited`, unless `force`, which keeps a
+    backup. Declared edits are merged into what the phases make of their files. What reverting a phase gives back is
+    what it found, in all cases. With `again`, applied phases from the first of `phases` on are taken back before, in
+    the same transaction. Raises `PhaseOrder` when one of them or a later one is applied, `Conflict` when applied phases
+    had another release, gating or runtime, when a path leads out of the tree, or when another process is at work, and
+    `InputOutputError` when something cannot be written.
     """
     numbers = tuple(phase.phase for phase in phases)
     assert numbers, "no phase to apply"
@@ -75,21 +99,30 @@ def apply_phases(
         back = present[len(stay) :]
         _require_order(stay, numbers)
         _require_same_choices(record, stay, header, numbers[0])
-        _require_nothing_kept(home, sorted(set(numbers) - {phase.phase for phase in back}))
-        draft = Draft(root)
+        draft = Draft(root, record)
         draft.take_back(reversed(back), force=force)
         applied = draft.apply(phases, force=force)
-        after = Record(header, (*stay, *applied))
-        _run(home, disk, draft, back, applied, after)
+        after = Record(header, (*_modern(draft, record, stay), *applied))
+        after = replace(after, declared=draft.merge(after, force=force))
+        _run(home, disk, draft, back, applied, after, announce)
         return after
 
 
-def revert_phases(root: Path, *, down_to: int = 0, force: bool = False, disk: Disk = DISK) -> Record | None:
+def revert_phases(
+    root: Path,
+    *,
+    down_to: int = 0,
+    force: bool = False,
+    keep_edits: bool = False,
+    disk: Disk = DISK,
+    announce: Announce = unannounced,
+) -> Record | None:
     """Takes back all phases from the last one to `down_to`, and returns the record that is left, None when no phase is.
 
-    All or, on any error, none. Every byte and permission bit is as it was before these phases; folders that they made
-    are removed where nothing else is in them. Raises `PhaseOrder` when no such phase is applied, `HandEdited` when a
-    file is not what its phase left (with `force` it is overwritten, and the edits are lost), and as `apply_phases`.
+    All or, on any error, none. Every byte and permission bit is as it was before these phases, but for declared edits
+    (with `keep_edits`, all edits), which are merged into it; folders that they made are removed where nothing else is
+    in them. Raises `PhaseOrder` when no such phase is applied, `HandEdited` when a file is nothing that the record
+    knows, or edits conflict (with `force` it is overwritten, and a backup kept), and as `apply_phases`.
     """
     with locked(root, disk) as home:
         settle(home, disk, force=False)
@@ -103,11 +136,34 @@ def revert_phases(root: Path, *, down_to: int = 0, force: bool = False, disk: Di
                 f"the last phase that is applied to {root} is {record.last.phase}",
                 remedy=f"there is nothing to take back from phase {down_to} on",
             )
-        draft = Draft(root)
+        draft = Draft(root, record, keep_edits=keep_edits)
         draft.take_back(reversed(back), force=force)
-        left = Record(record.header, stay) if stay else None
-        _run(home, disk, draft, back, (), left)
+        left = Record(record.header, _modern(draft, record, stay)) if stay else None
+        declared = draft.merge(left, force=force)
+        left = None if left is None else replace(left, declared=declared)
+        _run(home, disk, draft, back, (), left, announce)
         return left
+
+
+def declare_edits(root: Path, declared: Sequence[Declared], *, disk: Disk = DISK) -> Record:
+    """Writes the record with these declared edits instead of those that it has, and returns it.
+
+    Raises `PhaseOrder` when nothing is applied, and as `apply_phases`.
+    """
+    with locked(root, disk) as home:
+        settle(home, disk, force=False)
+        record = load_record(root)
+        if record is None:
+            raise PhaseOrder(f"no phase is applied to {root}", remedy="only files that candle-rocm wrote are declared")
+        draft = Draft(root, record)
+        phases = _modern(draft, record, record.phases)
+        after = Record(record.header, phases, tuple(sorted(declared, key=lambda each: each.path)))
+        _run(home, disk, draft, (), (), after, unannounced)
+        return after
+
+
+def _modern(draft: Draft, record: Record | None, phases: tuple[AppliedPhase, ...]) -> tuple[AppliedPhase, ...]:
+    return draft.keep_old(phases) if record is not None and record.is_old else phases
 
 
 def require_settled(root: Path) -> None:
@@ -137,10 +193,10 @@ def recover(root: Path, *, force: bool = False, disk: Disk = DISK) -> bool:
     home = Home.of(root)
     if not home.exists():
         return False
-    if not home.is_interrupted() and (read_document(home.record) is not None or home.has_originals()):
+    if not home.is_interrupted() and (read_document(home.record) is not None or home.has_local_content()):
         return False
     with locked(root, disk) as home:
-        return settle(home, disk, force=force) or read_document(home.record) is None
+        return settle(home, disk, force=force) or (read_document(home.record) is None and not home.has_local_content())
 
 
 def _require_order(present: Sequence[AppliedPhase], numbers: Sequence[int]) -> None:
@@ -172,17 +228,6 @@ def _require_same_choices(
             )
 
 
-def _require_nothing_kept(home: Home, numbers: Sequence[int]) -> None:
-    for number in numbers:
-        with reading(home.kept(number)):
-            kept = beneath.status(home.kept(number))
-        if kept is not None:
-            raise Conflict(
-                f"{home.kept(number)} holds files as they were before phase {number}, which is not applied",
-                remedy="restore the record that goes with it, or move that folder away",
-            )
-
-
 def _run(
     home: Home,
     disk: Disk,
@@ -190,10 +235,14 @@ def _run(
     back: Sequence[AppliedPhase],
     applied: Sequence[AppliedPhase],
     after: Record | None,
+    announce: Announce,
 ) -> None:
     """Takes a transaction from nothing to settled, or back to nothing."""
     work = home.transaction
     swaps = draft.swaps()
+    backup = _next_backup(home) if draft.discarded else None
+    if backup is not None:
+        announce(draft.discarded, home.backups / str(backup))
     journal = Journal(
         files=tuple(
             JournalFile(swap.path, _digest(swap.old), _digest(swap.new), _kept(swap, index))
@@ -204,6 +253,7 @@ def _run(
         taken_back=tuple(phase.phase for phase in back),
         applied=tuple(phase.phase for phase in applied),
         recorded=after is not None,
+        backup=backup,
     )
     try:
         _stage(home, disk, journal, draft, swaps, after)
@@ -240,22 +290,32 @@ def _kept(swap: Swap, index: int) -> str | None:
     """Where below the folder of the transaction the old bytes of the swap `index` are put."""
     if swap.old is None:
         return None
-    return f"old/{index}" if swap.original_of is None else f"before/{swap.original_of}/{swap.path}"
+    return f"{ORIGINALS}/{_digest(swap.old)}" if swap.is_original else f"old/{index}"
+
+
+def _next_backup(home: Home) -> int:
+    with reading(home.backups):
+        numbers = [int(name) for name in beneath.names(home.backups) if name.isascii() and name.isdecimal()]
+    number = max(numbers, default=0) + 1
+    if number > LAST_BACKUP:
+        raise Conflict(f"{home.backups} has {max(numbers)}", remedy="move the backups away that are no longer wanted")
+    return number
 
 
 def _stage(home: Home, disk: Disk, journal: Journal, draft: Draft, swaps: Sequence[Swap], after: Record | None) -> None:
     """Puts everything on disk that performing, finishing and rolling back need: from there on they only rename."""
     work = home.transaction
-    kept = {work / "before" / str(original.phase) / original.path: original for original in draft.originals}
-    folders = {work, work / "old", work / "new", work / "before"}
-    folders |= {work / "before" / str(phase) for phase in journal.applied}
-    folders |= {folder for path in kept for folder in _between(work, path)}
+    backups = {work / BACKUP / each.path: each for each in draft.discarded}
+    folders = {work, work / "old", work / "new", work / ORIGINALS, *([work / BACKUP] if backups else [])}
+    folders |= {folder for path in backups for folder in _between(work, path)}
     for folder in sorted(folders):
         disk.make_folder(folder)
-    for path, original in kept.items():
-        _write(disk, path, original.content, original.owner)
+    for digest, original in draft.originals.items():
+        _write(disk, work / ORIGINALS / digest, original.content, original.owner)
+    for path, discarded in backups.items():
+        _write(disk, path, discarded.content, discarded.owner)
     for index, swap in enumerate(swaps):
-        if swap.old is not None and swap.original_of is None:
+        if swap.old is not None and not swap.is_original:
             _write(disk, work / "old" / str(index), swap.old, swap.owner)
         if swap.new is not None:
             _write(disk, work / "new" / str(index), swap.new, swap.owner)
@@ -264,10 +324,11 @@ def _stage(home: Home, disk: Disk, journal: Journal, draft: Draft, swaps: Sequen
     disk.write(work / DRAFT, journal.encode())
     with reading(home.originals):
         originals = beneath.status(home.originals)
-    if journal.applied and originals is None:
+    if draft.originals and originals is None:
         disk.make_folder(home.originals)
     for folder in sorted(folders):
         disk.sync(folder)
+    disk.sync(home.local)
     disk.sync(home.folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from codegen.candle.cache import default_cache
 from codegen.candle.tree import CandleTree, open_tree
-from codegen.errors import UsageError
+from codegen.errors import CandleRocmError, Conflict, UsageError
 from codegen.plan import record as records
+from codegen.plan.home import RECORD
+from codegen.plan.texts import pristine_overlay
 from codegen.plan.transaction import recover, require_settled
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 
     from codegen.plan.record import Record
     from codegen.spec.loaded import LoadedSpecs
+
+
+_CONFLICT = re.compile(rb"^<{7} ", re.MULTILINE)
+_VERSION = re.compile(rb'^\s*version\s*=\s*"([^"\n]{1,64})"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class Workspace:
     record: Record | None
     settled: bool = False
     """Whether a transaction that was interrupted was brought to its end just now."""
+    merged: bool = False
+    """Whether the tree says that it is another release than the record: one was merged or checked out under it."""
 
     @cached_property
     def specs(self) -> LoadedSpecs:
@@ -71,12 +80,16 @@ def open_workspace(
     *,
     offline: bool = False,
     for_writing: bool = False,
+    as_it_is: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Workspace:
     """Open a folder or a version. An apply that was interrupted is settled first when `for_writing`.
 
-    Raises `UsageError` for a version when `for_writing`, `Conflict` for a damaged record and, unless `for_writing`,
-    where an apply was interrupted, and as `codegen.candle.tree.open_tree` and `codegen.plan.transaction.recover`.
+    With `as_it_is` the tree is not seen as pristine, and need not be a release that goes with its record.
+
+    Raises `UsageError` for a version when `for_writing`, `Conflict` for a damaged record, for another release than the
+    record's and, unless `for_writing`, where an apply was interrupted, and as `codegen.candle.tree.open_tree` and
+    `codegen.plan.transaction.recover`.
     """
     if for_writing and not Path(candle).is_dir() and str(candle)[:1].isdigit():
         raise UsageError(
@@ -89,19 +102,65 @@ def open_workspace(
             settled = recover(Path(candle))
         else:
             require_settled(Path(candle))
-    tree, record = _pristine(candle, offline=offline, progress=progress)
-    return Workspace(tree.root, tree, record, settled=settled)
-
-
-def _pristine(
-    candle: str | Path, *, offline: bool, progress: Callable[[str], None] | None
-) -> tuple[CandleTree, Record | None]:
-    """The tree without what is applied to it, even where a manifest that an apply changed was broken by hand since."""
     record = records.load_record(Path(candle)) if Path(candle).is_dir() else None
     if record is None:
-        return open_tree(candle, offline=offline, progress=progress), None
+        return Workspace(*_opened(open_tree(candle, offline=offline, progress=progress)), None, settled=settled)
     root = Path(candle)
-    overlay = record.pristine_overlay(root)
+    now = _as_it_is(root)
+    named = _release_in_conflict(root, record) if now is None else now.release
+    is_merged = named is not None and named != record.header.release
+    if as_it_is and now is not None:
+        return Workspace(*_opened(now), record, settled=settled, merged=is_merged)
+    if named is not None and is_merged:
+        if as_it_is:
+            raise _unmerged(root)
+        raise other_release(root, record, named)
+    return Workspace(*_opened(_pristine(root, record)), record, settled=settled)
+
+
+def _opened(tree: CandleTree) -> tuple[Path, CandleTree]:
+    return tree.root, tree
+
+
+def _as_it_is(root: Path) -> CandleTree | None:
+    """The tree with what is applied to it; None where its manifests are broken."""
+    try:
+        return open_tree(root)
+    except CandleRocmError:
+        return None
+
+
+def _release_in_conflict(root: Path, record: Record) -> str | None:
+    """Another release than the record's that a manifest with a merge conflict names."""
+    text = records.text_of(root, "Cargo.toml") or b""
+    if _CONFLICT.search(text) is None:
+        return None
+    named = {version.decode("ascii", "replace") for version in _VERSION.findall(text)}
+    return min(named - {record.header.release}, default=None)
+
+
+def _unmerged(root: Path) -> Conflict:
+    return Conflict(
+        f"{root}/Cargo.toml has a merge conflict with another release that is not resolved",
+        remedy="resolve it, or undo the merge (git merge --abort); then run this again",
+    )
+
+
+def other_release(root: Path, record: Record, release: str) -> Conflict:
+    """What is raised where the tree is another release than the record."""
+    old = record.header.release
+    return Conflict(
+        f"{root} says that it is Candle {release}, but what is applied was made for {old}: another release was merged "
+        "or checked out under the patch",
+        remedy="take the patch out of the merged files and keep the rest with `candle-rocm revert --keep-edits`, then "
+        "apply again; or undo the merge, revert, merge, and apply; or, where nothing of the patch is in the tree any "
+        f"more, delete {RECORD}",
+    )
+
+
+def _pristine(root: Path, record: Record) -> CandleTree:
+    """The tree without what is applied to it, even where a manifest that an apply changed was broken by hand since."""
+    overlay = pristine_overlay(root, record)
     if any(path.endswith("Cargo.toml") for path in overlay):
-        return CandleTree(root, "", ()).with_overlay(overlay), record
-    return open_tree(root).with_overlay(overlay), record
+        return CandleTree(root, "", ()).with_overlay(overlay)
+    return open_tree(root).with_overlay(overlay)

@@ -81,6 +81,22 @@ def snapshot(root: Path, *, with_record: bool = False) -> Snapshot:
     return seen
 
 
+def but_backups(seen: Snapshot) -> Snapshot:
+    """The snapshot without what `--force` keeps, and without the folder of it where there is nothing else."""
+    local = f"{FOLDER}/local"
+    seen = {name: entry for name, entry in seen.items() if not f"{name}/".startswith(f"{local}/backups/")}
+    rest = {name for name in seen if f"{name}/".startswith(f"{FOLDER}/")}
+    if rest <= {FOLDER, local, f"{local}/.gitignore", f"{local}/lock"}:
+        return {name: entry for name, entry in seen.items() if name not in rest}
+    return seen
+
+
+def backups(root: Path) -> dict[str, bytes]:
+    """What `--force` kept, by number and path."""
+    folder = Home(root).backups
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
 def linked(start: Path, root: Path) -> Path:
     """A copy of the tree `start`, without the times of its files: quick to make."""
     return shutil.copytree(start, root, copy_function=shutil.copy)
@@ -242,7 +258,7 @@ def changes_of(root: Path, contents: dict[str, bytes]) -> list[FileChange]:
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    Home(root).folder.mkdir(exist_ok=True)
+    Home(root).local.mkdir(parents=True, exist_ok=True)
     with Home(root).lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

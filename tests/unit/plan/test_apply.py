@@ -103,15 +103,16 @@ def test_a_comment_about_rocm_is_no_backend(tree: Path) -> None:
 def test_hand_edits_are_named(tree: Path) -> None:
     apply(tree)
     replace_in(tree / STORAGE, "impl Storage", "// mine\nimpl Storage")
-    (tree / NEW).unlink()
+    (tree / DEVICE).unlink()
     edited = tree_hash(tree)
 
     with pytest.raises(HandEdited) as caught:
         apply(tree)
 
     assert str(caught.value) == (
-        f"hand-edited files: changed since candle-rocm wrote them: {NEW}, {STORAGE}\n"
-        "  = help: move the edits elsewhere and `candle-rocm revert --force`, or apply with --force to overwrite them"
+        f"hand-edited files: changed since candle-rocm wrote them: {DEVICE}, {STORAGE}\n"
+        "  = help: declare the edits with `candle-rocm declare` to keep them, or apply with --force to overwrite them, "
+        "which keeps a backup"
     )
     assert tree_hash(tree) == edited
 

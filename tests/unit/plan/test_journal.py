@@ -17,6 +17,7 @@ from codegen.plan.journal import Journal, JournalFile
 
 PATHS = st.sampled_from(["a.rs", "a/b.rs", "é ü/日本.rs"])
 NUMBERS = st.sets(st.integers(0, 7), max_size=3).map(lambda found: tuple(sorted(found)))
+BACKUPS = st.none() | st.integers(1, 999)
 FOLDERS = st.sets(PATHS, max_size=2).map(lambda found: tuple(sorted(found)))
 
 
@@ -24,12 +25,15 @@ FOLDERS = st.sets(PATHS, max_size=2).map(lambda found: tuple(sorted(found)))
 def journals(draw: st.DrawFn) -> Journal:
     applied = draw(NUMBERS)
     files = []
+    claimed: set[str] = set()
     for index, path in enumerate(draw(st.sets(PATHS))):
         old, new = draw(st.sampled_from([(None, "0" * 64), ("0" * 64, None), ("0" * 64, "f" * 64)]))
-        places = [f"old/{index}", *(f"before/{phase}/{path}" for phase in applied)]
-        files.append(JournalFile(path, old, new, None if old is None else draw(st.sampled_from(places))))
+        places: list[str] = [f"old/{index}", f"originals/{old}"]
+        kept = None if old is None else draw(st.sampled_from([each for each in places if each not in claimed]))
+        claimed.add(kept or "")
+        files.append(JournalFile(path, old, new, kept))
     recorded = bool(applied) or draw(st.booleans())
-    return Journal(tuple(files), draw(FOLDERS), draw(FOLDERS), draw(NUMBERS), applied, recorded)
+    return Journal(tuple(files), draw(FOLDERS), draw(FOLDERS), draw(NUMBERS), applied, recorded, draw(BACKUPS))
 
 
 JOURNALS = journals()

@@ -115,12 +115,12 @@ def test_a_folder_whose_name_is_a_version_is_a_folder(
 
 
 def test_an_interrupted_apply_is_settled_for_writing_only(candle: Path, candle_rocm: CommandLine) -> None:
-    (candle / ".candle-rocm" / "transaction").mkdir(parents=True)
+    (candle / ".candle-rocm" / "local" / "transaction").mkdir(parents=True)
 
     with pytest.raises(Conflict, match="was interrupted, and waits to be settled") as caught:
         open_workspace(candle)
     assert caught.value.exit_code is ExitCode.CONFLICT
-    assert (candle / ".candle-rocm" / "transaction").is_dir()
+    assert (candle / ".candle-rocm" / "local" / "transaction").is_dir()
 
     assert open_workspace(candle, for_writing=True).settled
     assert not (candle / ".candle-rocm").exists()
@@ -128,9 +128,9 @@ def test_an_interrupted_apply_is_settled_for_writing_only(candle: Path, candle_r
 
 
 def test_while_another_process_writes_it_is_not_called_interrupted(candle: Path, candle_rocm: CommandLine) -> None:
-    (candle / ".candle-rocm" / "transaction").mkdir(parents=True)
+    (candle / ".candle-rocm" / "local" / "transaction").mkdir(parents=True)
     before = sorted(candle.rglob("*"))
 
     with locked(candle), pytest.raises(Conflict, match="another candle-rocm is changing"):
         open_workspace(candle)
-    assert sorted(candle.rglob("*")) == sorted([*before, candle / ".candle-rocm" / "lock"])
+    assert sorted(candle.rglob("*")) == sorted([*before, candle / ".candle-rocm" / "local" / "lock"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
@@ -19,21 +18,24 @@ from phased import MEMORY, apply_phase, unsynced
 from codegen import beneath
 from codegen.errors import Conflict, ExitCode, InputOutputError
 from codegen.plan.fields import checked_path
+from codegen.plan.home import Home
 from codegen.plan.model import FileChange
 from codegen.plan.record import (
     AppliedFile,
     AppliedPhase,
-    Home,
+    Condition,
+    Declared,
     Record,
     RecordHeader,
+    blob_name,
     decode_record,
     digest_of,
     encode_record,
     load_record,
-    original_bytes,
     sha256,
     target_of,
 )
+from codegen.plan.texts import pristine_overlay
 from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 HEADER = RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs")
 LIB = "candle-core/src/lib.rs"
 NEW = "candle-core/src/rocm/mod.rs"
+OWN = {"path": LIB, "base": "0" * 64, "own": "1" * 64, "undo": None}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -90,10 +93,10 @@ def test_where_everything_lies(tmp_path: Path) -> None:
     home = Home(tmp_path)
 
     assert home.record == tmp_path / ".candle-rocm/record.json"
-    assert home.original(3, "a/b.rs") == tmp_path / ".candle-rocm/before/3/a/b.rs"
-    assert home.transaction == tmp_path / ".candle-rocm/transaction"
+    assert home.original("0" * 64) == tmp_path / ".candle-rocm/local/originals" / ("0" * 64)
+    assert home.transaction == tmp_path / ".candle-rocm/local/transaction"
     assert not home.exists()
-    assert not home.has_originals()
+    assert not home.has_local_content()
 
 
 def test_a_tree_without_record(tmp_path: Path) -> None:
@@ -107,7 +110,8 @@ def test_what_is_on_disk(tree: Path) -> None:
     document = json.loads(Home(tree).record.read_text())
 
     assert {key: value for key, value in document.items() if key != "phases"} == {
-        "schema_version": 1,
+        "schema_version": 2,
+        "declared": [],
         "tool_version": "0.1.0",
         "release": "0.11.1",
         "gating": "dummy",
@@ -120,12 +124,15 @@ def test_what_is_on_disk(tree: Path) -> None:
         "before": sha256(b"pristine\n"),
         "after": sha256(b"phase 0\n"),
         "mode": (tree / LIB).stat().st_mode & 0o7777,
+        "before_blob": "b95a83c0408d015e213a3f2412a27419f35a22ee",
+        "after_blob": blob_name(b"phase 0\n"),
+        "undo": [[0, 8, "pristine\n"]],
     }
     assert document["phases"][0]["files"][1]["before"] is None
     assert document["phases"][0]["files"][1]["mode"] is None
-    assert (tree / FOLDER / "before/0" / LIB).read_bytes() == b"pristine\n"
-    assert (tree / FOLDER / "before/1" / LIB).read_bytes() == b"phase 0\n"
-    assert not (tree / FOLDER / "before/0" / NEW).exists()
+    kept = {path.name: path.read_bytes() for path in (tree / FOLDER / "local/originals").iterdir()}
+    assert kept == {sha256(content): content for content in (b"pristine\n", b"phase 0\n", b"")}
+    assert len(Home(tree).record.read_text().splitlines()) == 28, "a line for each file"
 
 
 def test_phases_in_order(tree: Path) -> None:
@@ -145,14 +152,14 @@ def test_what_the_last_phase_left(tree: Path) -> None:
 
 
 def test_pristine_contents_of_all_touched_files(tree: Path) -> None:
-    assert loaded(tree).pristine_overlay(tree) == {LIB: b"pristine\n", NEW: None, "README.md": b""}
+    assert pristine_overlay(tree, loaded(tree)) == {LIB: b"pristine\n", NEW: None, "README.md": b""}
 
 
 def test_pristine_contents_do_not_depend_on_the_tree(tree: Path) -> None:
     (tree / LIB).unlink()
     (tree / NEW).write_bytes(b"edited")
 
-    assert loaded(tree).pristine_overlay(tree)[LIB] == b"pristine\n"
+    assert pristine_overlay(tree, loaded(tree))[LIB] == b"pristine\n"
 
 
 def test_nothing_is_hand_edited_at_first(tree: Path) -> None:
@@ -161,11 +168,23 @@ def test_nothing_is_hand_edited_at_first(tree: Path) -> None:
 
 def test_edited_missing_and_replaced_files_are_hand_edited(tree: Path) -> None:
     (tree / LIB).write_bytes(b"phase 0\n")
+    (tree / LIB).write_bytes(b"mine\n")
     (tree / "README.md").unlink()
     (tree / NEW).unlink()
     (tree / NEW).mkdir()
 
     assert loaded(tree).hand_edited(tree) == ("README.md", LIB, NEW)
+    assert loaded(tree).condition(tree).taken_back == ()
+
+
+def test_files_as_before_a_phase_are_not_edited_but_taken_back(tree: Path) -> None:
+    (tree / LIB).write_bytes(b"phase 0\n")
+    (tree / "README.md").write_bytes(b"")
+    (tree / NEW).unlink()
+
+    assert loaded(tree).condition(tree) == Condition((), ("README.md", LIB, NEW), (), 0)
+    (tree / LIB).write_bytes(b"pristine\n")
+    assert loaded(tree).condition(tree).taken_back == ("README.md", LIB, NEW)
 
 
 def test_files_in_a_folder_that_is_a_file_now_are_hand_edited(tree: Path) -> None:
@@ -193,7 +212,7 @@ def test_broken_json_is_shown_with_a_caret(tree: Path) -> None:
 
     assert message.startswith(f"conflict: {Home(tree).record}:5:13: corrupt: Expecting value\n")
     assert '  5 |   "gating": dummy,\n    |             ^\n' in message
-    assert "= help: restore record.json from a backup; without one, put pristine Candle's files back by hand" in message
+    assert "= help: restore record.json from git or a backup (git log .candle-rocm/record.json); without one" in message
 
 
 def test_every_truncation_is_an_error_with_a_place(tree: Path) -> None:
@@ -212,7 +231,7 @@ def test_anything_else_in_its_place(tree: Path, content: bytes) -> None:
     message = refusal(tree)
 
     assert f"{Home(tree).record}:1:1: corrupt: " in message
-    assert "restore record.json from a backup" in message
+    assert "restore record.json from git or a backup" in message
 
 
 def altered(root: Path, *keys: str | int, value: Any) -> None:
@@ -232,6 +251,7 @@ def altered(root: Path, *keys: str | int, value: Any) -> None:
     [
         (("release",), ..., "'release' is missing"),
         (("gating",), 1, "'gating' is 1, not of type str"),
+        (("declared",), ..., "'declared' is missing"),
         (("schema_version",), True, "'schema_version' is true, not of type int"),
         (("schema_version",), "1", "'schema_version' is \"1\", not of type int"),
         (("phases",), {}, "'phases' is {}, not of type list"),
@@ -273,6 +293,22 @@ def altered(root: Path, *keys: str | int, value: Any) -> None:
         (("phases", 0, "files", 0, "mode"), 0o10000, "'mode' is 4096, not permission bits"),
         (("phases", 0, "files", 0, "mode"), -1, "'mode' is -1, not permission bits"),
         (("phases", 0, "folders"), ["a/.."], "'a/..' is not a path in the tree"),
+        (("phases", 0, "files", 0, "undo"), "x", "'undo' is \"x\", not of type list"),
+        (("phases", 0, "files", 0, "undo"), [[0, 1]], "'undo' has [0, 1], not an offset, a length and a text"),
+        (("phases", 0, "files", 0, "undo"), [[0, True, ""]], "not an offset, a length and a text"),
+        (("phases", 0, "files", 0, "undo"), [[-1, 1, ""]], "'undo' has [-1, 1, \"\"], which is no edit"),
+        (("phases", 0, "files", 0, "undo"), [[0, 0, ""]], "which is no edit"),
+        (("phases", 0, "files", 0, "undo"), [[0, 1, "\ud800"]], "which is no text"),
+        (("phases", 0, "files", 0, "undo"), [[2, 1, ""], [2, 1, ""]], "not in ascending order: 2 comes before 3"),
+        (("phases", 0, "files", 0, "undo"), [[0, 10**9, ""]], "larger than candle-rocm makes them"),
+        (("phases", 0, "files", 0, "undo"), [[0, 1, "x" * 70_000]], "larger than candle-rocm makes them"),
+        (("phases", 0, "files", 1, "undo"), [], "'undo' or 'before_blob' is there, which does not go with 'before'"),
+        (("phases", 0, "files", 0, "before_blob"), "../x", "'before_blob' is \"../x\", not the name of a blob"),
+        (("declared",), [{}], "'path' is missing"),
+        (("declared",), [OWN, OWN], "the paths of 'declared' are not in ascending order"),
+        (("declared",), [{**OWN, "path": "z.rs"}], "'declared' has \"z.rs\", which no phase wrote"),
+        (("declared",), [{**OWN, "path": "../x"}], "'../x' is not a path in the tree"),
+        (("declared",), [{**OWN, "own": "0" * 64}], "without an edit"),
         (("phases", 0, "folders"), [3], "3 is not a path in the tree"),
     ],
 )
@@ -283,15 +319,15 @@ def test_values_that_we_never_write(tree: Path, keys: tuple[str | int, ...], val
 
     assert f"{Home(tree).record}:1:1: corrupt: " in message
     assert text in message
-    assert "restore record.json from a backup" in message
+    assert "restore record.json from git or a backup" in message
 
 
 def test_a_record_of_a_newer_tool(tree: Path) -> None:
-    altered(tree, "schema_version", value=2)
+    altered(tree, "schema_version", value=3)
 
     message = refusal(tree)
 
-    assert f"{Home(tree).record}:1:1: the record has schema 2, this candle-rocm knows 1" in message
+    assert f"{Home(tree).record}:1:1: the record has schema 3, this candle-rocm knows 2" in message
     assert "use the candle-rocm that applied the phases" in message
 
 
@@ -322,25 +358,24 @@ def test_a_record_as_large_as_nobody_writes_it(tree: Path) -> None:
 
 
 def test_kept_bytes_of_more_than_a_gigabyte_are_not_read(tree: Path) -> None:
-    with Home(tree).original(0, LIB).open("ab") as file:
+    with Home(tree).original(sha256(b"pristine\n")).open("ab") as file:
         file.truncate(1 << 40)
+    (tree / LIB).write_bytes(b"mine")
 
-    with pytest.raises(InputOutputError, match=r"lib\.rs: larger than 32768 KiB"):
-        loaded(tree).pristine_overlay(tree)
+    with pytest.raises(InputOutputError, match=r"originals/\w+: larger than 32768 KiB"):
+        pristine_overlay(tree, loaded(tree))
 
 
 def test_many_kept_files_are_not_read_either(tree: Path) -> None:
-    content = bytes(30 << 20)
     names = [f"x{number:02}.rs" for number in range(10)]
-    files = tuple(AppliedFile(name, sha256(content), sha256(b""), 0o644) for name in names)
-    for name in names:
-        kept = Home(tree).original(5, name)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with kept.open("wb") as file:
-            file.truncate(len(content))
+    files = []
+    for number, name in enumerate(names):
+        content = bytes(30 << 20) + bytes([number])
+        Home(tree).original(sha256(content)).write_bytes(content)
+        files.append(AppliedFile(name, sha256(content), sha256(b""), 0o644))
 
     with pytest.raises(InputOutputError, match="names files of more than 256 MiB"):
-        Record(HEADER, (AppliedPhase(5, files),)).pristine_overlay(tree)
+        pristine_overlay(tree, Record(HEADER, (AppliedPhase(5, tuple(files)),)))
 
 
 def test_many_files_of_the_tree_are_not_read_either(tree: Path) -> None:
@@ -373,11 +408,14 @@ def test_something_else_than_our_file_is_hand_edited(tree: Path, kind: str) -> N
 
 
 def test_a_deleted_record_is_not_taken_for_a_pristine_tree(tree: Path) -> None:
+    """As schema 1 has it; what schema 2 keeps locally is no more than a help."""
     Home(tree).record.unlink()
+    assert load_record(tree) is None
+    (Home(tree).old_originals / "0").mkdir(parents=True)
 
     message = refusal(tree)
 
-    assert f"{Home(tree).record} is missing, but {Home(tree).originals} still holds what files were before" in message
+    assert f"{Home(tree).record} is missing, but {Home(tree).old_originals} still holds what files were" in message
     assert f"restore the record, or put the files back by hand and delete {Home(tree).folder}" in message
 
 
@@ -387,6 +425,18 @@ def test_a_record_not_yet_written_is_no_damage(tree: Path) -> None:
     Home(tree).transaction.mkdir()
 
     assert load_record(tree) is None
+
+
+def test_a_merge_conflict_in_the_record(tree: Path) -> None:
+    lines = Home(tree).record.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if "release" in line)
+    lines[at] = f"<<<<<<< HEAD\n{lines[at]}=======\n{lines[at]}>>>>>>> other\n"
+    Home(tree).record.write_text("".join(lines))
+
+    message = refusal(tree)
+
+    assert message.startswith(f"conflict: {Home(tree).record}:{at + 1}:1: the record has a merge conflict that is not")
+    assert "git checkout --ours .candle-rocm/record.json (or --theirs), then see what `candle-rocm status`" in message
 
 
 def test_a_record_that_is_a_folder(tree: Path) -> None:
@@ -417,31 +467,22 @@ def test_a_folder_that_is_none(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "damaged"])
 def test_kept_bytes_that_are_gone_or_wrong(tree: Path, damage: str) -> None:
-    kept = Home(tree).original(0, LIB)
+    kept = Home(tree).original(sha256(b"pristine\n"))
+    Home(tree).original(sha256(b"phase 0\n")).unlink()
     if damage == "missing":
         kept.unlink()
     else:
         kept.write_bytes(b"pristine?\n")
 
+    assert pristine_overlay(tree, loaded(tree))[LIB] == b"pristine\n", "derived from the file itself"
+    (tree / LIB).write_bytes(b"mine\n")
     with pytest.raises(Conflict) as caught:
-        loaded(tree).pristine_overlay(tree)
+        pristine_overlay(tree, loaded(tree))
 
     assert caught.value.exit_code == ExitCode.CONFLICT
-    assert f"{kept} is {damage}: it holds what {LIB} was before phase 0" in str(caught.value)
-    assert f"put pristine Candle's {LIB} back by hand" in str(caught.value)
-
-
-def test_kept_bytes_below_a_file(tree: Path) -> None:
-    kept = Home(tree).original(1, LIB)
-    shutil.rmtree(kept.parent)
-    kept.parent.write_bytes(b"")
-
-    with pytest.raises(Conflict, match="is missing"):
-        original_bytes(tree, 1, loaded(tree).last.files[1])
-
-
-def test_a_file_without_original_needs_no_kept_bytes(tmp_path: Path) -> None:
-    assert original_bytes(tmp_path, 0, AppliedFile(NEW, None, sha256(b""), None)) is None
+    gone = f"{LIB} is not what candle-rocm left, and what it was before phase 0 is nowhere to be had"
+    assert [problem.message for problem in caught.value.problems] == [gone]
+    assert "git fetch --unshallow" in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read_is_not_called_edited(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,7 +492,7 @@ def test_a_file_that_cannot_be_read_is_not_called_edited(tree: Path, monkeypatch
     record = loaded(tree)
     monkeypatch.setattr(beneath, "read", refuse)
 
-    for call in (record.hand_edited, record.pristine_overlay, load_record):
+    for call in (record.hand_edited, lambda root: pristine_overlay(root, record), load_record):
         with pytest.raises(InputOutputError, match=r"cannot read .*: Permission denied\n.*give yourself"):
             call(tree)
 
@@ -495,8 +536,10 @@ def test_a_link_into_a_folder_of_git_or_of_the_record_is_refused(tree: Path, pla
 
 NAMES = st.sampled_from(["a.rs", "a/b.rs", "é ü/日本.rs", "x/y/z"])
 DIGESTS = st.binary(max_size=3).map(sha256)
-CHANGED = st.builds(AppliedFile, NAMES, DIGESTS, DIGESTS, st.integers(0, 0o7777))
-MADE = st.builds(AppliedFile, NAMES, st.none(), DIGESTS, st.none())
+BLOBS = st.none() | st.binary(max_size=3).map(blob_name)
+UNDO = st.none() | st.just(()) | st.just(((0, 3, "é"), (3, 0, "\n"), (9, 1, ""))) | st.just(((7, 1, '"]'),))
+CHANGED = st.builds(AppliedFile, NAMES, DIGESTS, DIGESTS, st.integers(0, 0o7777), BLOBS, BLOBS, UNDO)
+MADE = st.builds(AppliedFile, NAMES, st.none(), DIGESTS, st.none(), st.none(), BLOBS, st.none())
 HEADERS = st.builds(
     RecordHeader,
     st.sampled_from(["0.1.0", "1.2.3rc1"]),
@@ -513,7 +556,11 @@ def records(draw: st.DrawFn) -> Record:
         lambda found: tuple(sorted(found, key=lambda file: file.path))
     )
     folders = st.sets(NAMES, max_size=2).map(lambda found: tuple(sorted(found)))
-    return Record(draw(HEADERS), tuple(AppliedPhase(number, draw(files), draw(folders)) for number in numbers))
+    phases = tuple(AppliedPhase(number, draw(files), draw(folders)) for number in numbers)
+    paths = sorted({file.path for phase in phases for file in phase.files})
+    own = draw(st.sets(st.sampled_from(paths), max_size=2)) if paths else set()
+    declared = tuple(Declared(path, sha256(b"base"), draw(DIGESTS), draw(UNDO)) for path in sorted(own))
+    return Record(draw(HEADERS), phases, declared)
 
 
 @settings(max_examples=50)

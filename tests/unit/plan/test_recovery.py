@@ -46,8 +46,9 @@ from some import some
 
 from codegen.errors import Conflict, ExitCode, HandEdited
 from codegen.plan.disk import DISK, Disk
+from codegen.plan.home import Home
 from codegen.plan.model import FileChange
-from codegen.plan.record import Home
+from codegen.plan.record import sha256
 from codegen.plan.transaction import recover
 from codegen.tree_path import FOLDER
 
@@ -225,7 +226,7 @@ def test_edits_made_after_the_interruption_are_not_lost(tree: Path, tmp_path: Pa
         HandEdited,
         ExitCode.CONFLICT,
         f"{LIB} was changed after candle-rocm was interrupted",
-        f"what it was is in {Home(tree).transaction / 'before/0' / LIB}",
+        f"what it was is in {Home(tree).transaction / 'originals' / sha256(PRISTINE[LIB])}",
         "move your version away or put that one back",
     ):
         recover(tree)
@@ -246,7 +247,7 @@ def test_a_forced_recovery_overwrites_such_edits(tree: Path, tmp_path: Path) -> 
 
 def test_what_was_rolled_back_is_new_to_cargo(tree: Path, tmp_path: Path) -> None:
     interrupted(tree, tmp_path, "write run.sh")
-    kept = Home(tree).transaction / "before/0" / LIB
+    kept = Home(tree).transaction / "originals" / sha256(PRISTINE[LIB])
     os.utime(kept, (1_000_000_000, 1_000_000_000))
 
     assert recover(tree)
@@ -310,8 +311,8 @@ Y = {"path": "y", "old": "1" * 64, "new": "0" * 64, "kept": "old/0"}
 
 
 def journal(**changes: object) -> bytes:
-    usual: dict[str, object] = {"schema_version": 1, "files": [X], "made": [], "dropped": [], "taken_back": []}
-    document = {**usual, "applied": [], "recorded": False, **changes}
+    usual: dict[str, object] = {"schema_version": 2, "files": [X], "made": [], "dropped": [], "taken_back": []}
+    document = {**usual, "applied": [], "recorded": False, "backup": None, **changes}
     return json.dumps({key: value for key, value in document.items() if value is not ...}).encode()
 
 
@@ -322,7 +323,7 @@ def journal(**changes: object) -> bytes:
         (b"[]", "corrupt: not a JSON object"),
         (b"{}", "'schema_version' is missing"),
         (journal(files=...), "'files' is missing"),
-        (journal(schema_version=2), "the record has schema 2"),
+        (journal(schema_version=1), "the record has schema 1"),
         (journal(comment=1), '"comment" is not a key that candle-rocm writes'),
         (journal(files=[{**X, "path": "../x"}]), "'../x' is not a path in the tree"),
         (journal(files=[{**X, "comment": ""}]), '"comment" is not a key that candle-rocm writes'),
@@ -333,8 +334,16 @@ def journal(**changes: object) -> bytes:
         (journal(files=[{**Y, "kept": None}]), "'kept' is null, which does not go with"),
         (journal(files=[{**Y, "kept": "../y"}]), "'kept' is \"../y\", which does not go with"),
         (journal(files=[{**Y, "kept": "old/1"}]), "'kept' is \"old/1\", which does not go with"),
-        (journal(files=[{**Y, "kept": "before/0/y"}]), "'kept' is \"before/0/y\", which does not go with"),
-        (journal(files=[{**Y, "kept": "before/0/x"}], applied=[0], recorded=True), "'kept' is \"before/0/x\""),
+        (journal(files=[{**Y, "kept": f"originals/{'0' * 64}"}]), "which does not go with"),
+        (
+            journal(
+                files=[{**Y, "kept": f"originals/{'1' * 64}"}, {**Y, "path": "z", "kept": f"originals/{'1' * 64}"}]
+            ),
+            "the places of 'files' are not in ascending order",
+        ),
+        (journal(backup=0), "'backup' is 0, not the number of a backup"),
+        (journal(backup="../x"), "'backup' is \"../x\", not of type int"),
+        (journal(backup=10**9), "'backup' is 1000000000, not the number of a backup"),
         (journal(taken_back=[-1]), "-1 is not the number of a phase"),
         (journal(taken_back=["../0"]), '"../0" is not the number of a phase'),
         (journal(taken_back=[1, 0]), "'taken_back' are not in ascending order"),
@@ -390,7 +399,7 @@ def test_bytes_are_checked_before_they_are_given_back(
 ) -> None:
     monkeypatch.setattr("codegen.plan.renames._renameat2", lambda: None)
     interrupted(tree, tmp_path, "write run.sh")
-    kept = Home(tree).transaction / "before/0" / LIB
+    kept = Home(tree).transaction / "originals" / sha256(PRISTINE[LIB])
     if damage == "missing":
         kept.unlink()
     else:
@@ -403,7 +412,7 @@ def test_bytes_are_checked_before_they_are_given_back(
 def test_what_was_exchanged_stands_in_for_damaged_bytes(tree: Path, tmp_path: Path) -> None:
     before = snapshot(tree, with_record=True)
     interrupted(tree, tmp_path, "write run.sh")
-    (Home(tree).transaction / "before/0" / LIB).write_bytes(b"mod evil;\n")
+    (Home(tree).transaction / "originals" / sha256(PRISTINE[LIB])).write_bytes(b"mod evil;\n")
 
     assert recover(tree)
     assert snapshot(tree, with_record=True) == before

@@ -31,6 +31,7 @@ from codegen.errors import HandEdited, InputOutputError
 from codegen.plan.disk import DISK, Disk
 from codegen.plan.model import FileChange, PhaseChanges
 from codegen.plan.record import load_record
+from codegen.plan.texts import pristine_overlay
 from codegen.plan.transaction import apply_phases, recover, revert_phases
 from codegen.tree_path import FOLDER
 
@@ -73,7 +74,7 @@ def test_reverting_the_second_phase_leaves_the_first(
         apply_phase(root, 0, changes_of(root, first), HEADER)
         after_first = snapshot(root, with_record=True)
         record = apply_phase(root, 3, changes_of(root, second), HEADER)
-        pristine = record.pristine_overlay(root)
+        pristine = pristine_overlay(root, record)
 
         assert pristine == {name: files[name][0] if name in files else None for name in first.keys() | second.keys()}
         revert_phase(root)
@@ -389,7 +390,7 @@ class Maintainer(RuleBasedStateMachine):
         if record is not None:
             assert record.hand_edited(self.root) == ()
             pristine = {name: entry[2] for name, entry in self.levels[0].items()}
-            assert record.pristine_overlay(self.root) == {name: pristine.get(name) for name in self.ours()}
+            assert pristine_overlay(self.root, record) == {name: pristine.get(name) for name in self.ours()}
 
     def teardown(self) -> None:
         for _ in range(self.applied):

@@ -1,0 +1,34 @@
+"""`candle-rocm declare`."""
+
+from __future__ import annotations
+
+import click
+
+from codegen import terminal
+from codegen.cli import options
+
+
+@click.command("declare")
+@click.argument("candle")
+@click.argument("files", nargs=-1)
+@click.option("--undo", is_flag=True, help="Declare the edits no more; the files stay as they are.")
+@options.as_json
+def command(candle: str, files: tuple[str, ...], *, undo: bool, as_json: bool) -> None:
+    """Keep your own edits in FILES that candle-rocm wrote in the folder CANDLE; by default in all that were edited.
+
+    FILES are relative to CANDLE. `check` passes for a file exactly as declared; later applies and reverts merge the
+    edits into what becomes of the file, or refuse. Commit .candle-rocm/record.json, where this is written.
+    """
+    from codegen.plan.declare import declare, withdraw
+    from codegen.plan.workspace import open_workspace
+
+    workspace = open_workspace(candle, for_writing=True, as_it_is=True, progress=options.progress)
+    options.note_settled(workspace)
+    paths = withdraw(workspace, files) if undo else declare(workspace, files)
+    if as_json:
+        options.print_json("declare", workspace, **{"withdrawn" if undo else "declared": list(paths)})
+        return
+    for path in paths:
+        terminal.say(f"{'no more declared' if undo else 'declared'}: {path}")
+    if not paths:
+        terminal.say("no edits are declared" if undo else "nothing to declare: no file was edited by hand")

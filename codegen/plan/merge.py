@@ -1,0 +1,85 @@
+"""Three texts into one: what two sides made of a common base. The one place where texts are merged.
+
+git's own merge does it, started with files of ours in a folder of ours: neither the tree's settings nor the user's
+reach it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from codegen import programs
+from codegen.candle.cache import io_errors
+from codegen.errors import InputOutputError, ToolchainMissing
+
+_SECONDS = 60.0
+_ROOM = "make room where temporary files lie, or choose another folder with TMPDIR"
+_MOST_CONFLICTS = 127
+
+
+class MergeConflict(Exception):
+    """Both sides changed the same lines; `lines` are those of `ours` where that begins, from 1."""
+
+    def __init__(self, lines: tuple[int, ...]) -> None:
+        self.lines = lines
+        super().__init__(f"conflict at line {', '.join(map(str, lines))}")
+
+
+def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes:
+    """`ours` with what `theirs` changed in `base`.
+
+    Raises `MergeConflict`, `ToolchainMissing` where it takes git and there is none, and `InputOutputError`.
+    """
+    if base == ours or ours == theirs:
+        return theirs
+    if base == theirs:
+        return ours
+    program = programs.find("git")
+    if program is None:
+        raise ToolchainMissing("git is not installed, which merges edits", remedy="install git, then run this again")
+    names = ("ours", "base", "theirs")
+    with tempfile.TemporaryDirectory() as folder:
+        with io_errors("preparing a merge", remedy=_ROOM):
+            for name, content in zip(names, (ours, base, theirs), strict=True):
+                (Path(folder) / name).write_bytes(content)
+        paths = [str(Path(folder) / name) for name in names]
+        labels = [word for name in names for word in ("-L", name)]
+        variables = {
+            **programs.environment(),
+            "GIT_DIR": os.devnull,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+        }
+        command = [program, "merge-file", "--stdout", *labels, *paths]
+        try:
+            done = programs.run(command, variables=variables, seconds=_SECONDS)
+        except programs.TookTooLong as cause:
+            raise programs.hangs("git, merging a file,", cause) from cause
+        except OSError as cause:
+            raise InputOutputError(f"git cannot be started: {cause.strerror}", remedy="see to git") from cause
+    if done.returncode == 0:
+        return done.stdout
+    if 0 < done.returncode <= _MOST_CONFLICTS:
+        raise MergeConflict(_places(done.stdout))
+    said = programs.complains(done).strip() or f"exit status {done.returncode}"
+    raise InputOutputError(f"git cannot merge a file: {said}", remedy="see to what git says")
+
+
+def _places(text: bytes) -> tuple[int, ...]:
+    """The lines of `ours` where conflicts begin, counted without what the merge put in."""
+    found = []
+    line, side = 1, b"ours"
+    for each in text.split(b"\n"):
+        if each.startswith(b"<<<<<<< ours"):
+            found.append(line)
+            side = b"conflict"
+        elif each.startswith(b"=======") and side == b"conflict":
+            side = b"theirs"
+        elif each.startswith(b">>>>>>> theirs") and side == b"theirs":
+            side = b"ours"
+        elif side != b"theirs":
+            line += 1
+    return tuple(found)
