@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// Threads of a block where the caller has no wish: whole waves of 32 and of 64 lanes, several of each.
 const THREADS: u32 = 256;
 
+/// The most threads of a grid in one dimension, all blocks together
+/// (<https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hip_runtime_api/modules/launch_api.html>).
+const MAX_THREADS: usize = u32::MAX as usize;
+
 /// A compiled HIP program on one device. Clones share it.
 #[derive(Clone)]
 pub struct RocmModule {
@@ -116,8 +120,12 @@ impl RocmFunction {
 impl LaunchConfig {
     /// One thread in x for each of `count` elements, rounded up to whole blocks: the kernel has to leave out the rest.
     pub fn for_elements(count: usize) -> Result<Self> {
-        let blocks = u32::try_from(count.div_ceil(THREADS as usize))
-            .map_err(|_| RocmError::Other(format!("too many elements for one launch: {count}")))?;
+        let blocks = count.div_ceil(THREADS as usize);
+        if blocks > MAX_THREADS / THREADS as usize {
+            let message = format!("too many elements for one launch: {count}");
+            return Err(RocmError::Other(message).into());
+        }
+        let blocks = blocks as u32;
         Ok(Self {
             grid: [blocks, 1, 1],
             block: [THREADS, 1, 1],
@@ -282,9 +290,13 @@ extern "C" __global__ void add(const float *x, float *y, int *counts, float term
             };
             assert_eq!(config, expected, "{count}");
         }
-        let most = u32::MAX as usize * 256;
-        assert_eq!(LaunchConfig::for_elements(most)?.grid[0], u32::MAX);
-        assert!(LaunchConfig::for_elements(most + 1).is_err());
+        // HIP takes fewer than 2^32 threads in a dimension.
+        let most = (1 << 32) - 256;
+        assert_eq!(LaunchConfig::for_elements(most)?.grid[0], (1 << 24) - 1);
+        for count in [most + 1, 1 << 32, usize::MAX] {
+            let error = LaunchConfig::for_elements(count).expect_err("too many");
+            assert!(error.to_string().contains(&count.to_string()), "{error}");
+        }
         Ok(())
     }
 
