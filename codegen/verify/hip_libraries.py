@@ -30,6 +30,8 @@ class Workspace:
     """Its folder, and what `make` calls it."""
     title: str
     """What the libraries are, in messages."""
+    multiplied: tuple[str, ...] = ()
+    """Architectures that its rocBLAS has kernels for, in files as the real one has them; it looks for none if empty."""
 
     @property
     def target(self) -> str:
@@ -37,7 +39,7 @@ class Workspace:
         return f"build/{self.name}"
 
 
-EMULATED_DEVICE = Workspace("emulator", "the emulated HIP device")
+EMULATED_DEVICE = Workspace("emulator", "the emulated HIP device", ("gfx1100", "gfx90a", "gfx942"))
 HIP_ON_NVIDIA = Workspace("nvidia", "HIP on NVIDIA")
 
 
@@ -96,6 +98,7 @@ def prepare_libraries(
     rocm = target / "rocm"
     try:
         _link_libraries(target / "release", rocm / "lib")
+        _list_kernels(workspace.multiplied, rocm / "lib" / "rocblas" / "library")
     except OSError as error:
         raise InputOutputError(
             f"cannot lay out {workspace.title} in {rocm}: {error.strerror}", remedy="make the folder writable"
@@ -111,3 +114,10 @@ def _link_libraries(built: Path, folder: Path) -> None:
         if not (link.is_symlink() and link.readlink() == library):
             link.unlink(missing_ok=True)
             link.symlink_to(library)
+
+
+def _list_kernels(architectures: Iterable[str], folder: Path) -> None:
+    """Where rocBLAS looks for its kernels: a catalogue for each architecture, which the emulated one only looks at."""
+    for architecture in architectures:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"TensileLibrary_lazy_{architecture}.dat").touch()

@@ -90,7 +90,7 @@ pub(super) const TUNINGS: [&str; 1] = ["sm"];
 pub(crate) const MAX_RANK: usize = 8;
 
 /// How many families there are.
-pub(super) const FAMILIES: usize = 23;
+pub(super) const FAMILIES: usize = 24;
 
 /// The places of each row's elements in sorted order.
 pub(crate) mod argsort {
@@ -568,6 +568,36 @@ pub(crate) mod indexing {
     pub(crate) const OPS: &[Op] = &[INDEX_SELECT, GATHER, SCATTER];
 }
 
+/// Matrix products of views with any strides, for GPUs that rocBLAS has no kernels for.
+pub(crate) mod matmul {
+    use super::*;
+
+    pub(crate) const BLOCK: usize = 256;
+    pub(crate) const TILE: usize = 64;
+    pub(crate) const DEPTH: usize = 16;
+
+    pub(crate) const FAMILY: &Family = &Family {
+        number: 10,
+        name: "matmul",
+        source: include_str!("hip/matmul.hip"),
+        variants: &[""],
+        kernels: 4,
+    };
+
+    /// A tile of results to a block, which walks over the depth; blocks stride over tiles and matrices.
+    pub(crate) const MATMUL: Op = Op {
+        family: FAMILY,
+        name: "matmul",
+        first: 0,
+        types: &[WIDE_FLOAT],
+        variants: &[0],
+        distinct: false,
+    };
+
+    /// All ops of the family.
+    pub(crate) const OPS: &[Op] = &[MATMUL];
+}
+
 /// Normalisations along the last dimension.
 pub(crate) mod norm {
     use super::*;
@@ -579,7 +609,7 @@ pub(crate) mod norm {
     pub(crate) const HELD_16: Tuned = Tuned([32, 64]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 10,
+        number: 11,
         name: "norm",
         source: include_str!("hip/norm.hip"),
         variants: &["held", "streamed"],
@@ -622,7 +652,7 @@ pub(crate) mod parametric {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 11,
+        number: 12,
         name: "parametric",
         source: include_str!("hip/parametric.hip"),
         variants: &[""],
@@ -677,7 +707,7 @@ pub(crate) mod permute {
     pub(crate) const LEAST_TILES: usize = 16;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 12,
+        number: 13,
         name: "permute",
         source: include_str!("hip/permute.hip"),
         variants: &[""],
@@ -706,7 +736,7 @@ pub(crate) mod pool {
     pub(crate) const BLOCKS: usize = 8192;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 13,
+        number: 14,
         name: "pool",
         source: include_str!("hip/pool.hip"),
         variants: &[""],
@@ -744,7 +774,7 @@ pub(crate) mod random {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 14,
+        number: 15,
         name: "random",
         source: include_str!("hip/random.hip"),
         variants: &[""],
@@ -799,7 +829,7 @@ pub(crate) mod reduce {
     pub(crate) const LEAST_PARTIALS: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 15,
+        number: 16,
         name: "reduce",
         source: include_str!("hip/reduce.hip"),
         variants: &["rows", "columns", "finish"],
@@ -874,7 +904,7 @@ pub(crate) mod rope {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 16,
+        number: 17,
         name: "rope",
         source: include_str!("hip/rope.hip"),
         variants: &[""],
@@ -917,7 +947,7 @@ pub(crate) mod scatter_add {
     pub(crate) const CACHED: usize = 4194304;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 17,
+        number: 18,
         name: "scatter_add",
         source: include_str!("hip/scatter_add.hip"),
         variants: &["", "columns", "lds"],
@@ -959,7 +989,7 @@ pub(crate) mod sdpa {
     pub(crate) const LEAST_KEYS: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 18,
+        number: 19,
         name: "sdpa",
         source: include_str!("hip/sdpa.hip"),
         variants: &["64", "128", "256", ""],
@@ -1033,7 +1063,7 @@ pub(crate) mod softmax {
     pub(crate) const HELD: Tuned = Tuned([32, 16]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 19,
+        number: 20,
         name: "softmax",
         source: include_str!("hip/softmax.hip"),
         variants: &["held", "streamed", "totals", "chunks"],
@@ -1080,7 +1110,7 @@ pub(crate) mod unary {
     pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 20,
+        number: 21,
         name: "unary",
         source: include_str!("hip/unary.hip"),
         variants: &[""],
@@ -1304,7 +1334,7 @@ pub(crate) mod upsample {
     pub(crate) const BILINEAR_LANES: usize = 4;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 21,
+        number: 22,
         name: "upsample",
         source: include_str!("hip/upsample.hip"),
         variants: &[""],
@@ -1342,7 +1372,7 @@ pub(crate) mod r#where {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 22,
+        number: 23,
         name: "where",
         source: include_str!("hip/where.hip"),
         variants: &[""],

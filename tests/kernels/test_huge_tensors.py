@@ -17,6 +17,7 @@ from codegen.device.ops.ids import Indices, Space
 from codegen.device.ops.im2col import col2im1d, im2col1d
 from codegen.device.ops.index_add import index_add, row_launch
 from codegen.device.ops.indexing import gather, index_select, scatter
+from codegen.device.ops.matmul import matmul
 from codegen.device.ops.norm import layer_norm, rms_norm
 from codegen.device.ops.parametric import affine
 from codegen.device.ops.pool import avg_pool2d, max_pool2d
@@ -170,6 +171,13 @@ ELEMENTWISE = {
 }
 
 LINES = {
+    "matmul": Case(
+        "matmul_f16",
+        (Operand("f16", (2, 3, 4), None), Operand("f16", (2, 4, 3 * K * K * K // 2 + 99), 2)),
+        matmul,
+        (Dealing(per_block=64),),
+        axis=2,
+    ),
     "softmax-held": Case("softmax_f32_held", (rows("f32", 8 * K, M // 2 + 3),), softmax, tolerance=F32),
     "softmax-packed": Case("softmax_packed_bf16_held", (rows("bf16", 8 * K, M // 2 + 3),), softmax, tolerance=BF16),
     "softmax-streamed": Case("softmax_f16_streamed", (rows("f16", 8 * K - 1, M // 2 + 99),), softmax, tolerance=F16),

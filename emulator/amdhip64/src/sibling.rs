@@ -33,6 +33,24 @@ pub unsafe extern "C" fn candle_rocm_emulator_call(function: *const c_char, argu
     unsafe { calls::begin(&text(function), || text(arguments)) }.unwrap_or(0)
 }
 
+/// Writes a device's architecture, such as gfx1100, as a zero-terminated string. Returns its length, or -1 if there is no
+/// such device or no room.
+///
+/// # Safety
+/// `to` is valid for writing `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn candle_rocm_emulator_architecture(device: usize, to: *mut c_char, room: usize) -> c_int {
+    let Some(name) = settings().devices.get(device).map(|card| card.model.name).filter(|name| name.len() < room) else {
+        return -1;
+    };
+    // SAFETY: there is room for the name and a zero.
+    unsafe {
+        name.as_ptr().copy_to_nonoverlapping(to.cast(), name.len());
+        *to.add(name.len()) = 0;
+    }
+    name.len() as c_int
+}
+
 /// Whether a device has xf32: 1 or 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn candle_rocm_emulator_has_xf32(device: usize) -> c_int {

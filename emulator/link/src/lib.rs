@@ -30,6 +30,8 @@ type Perform = unsafe extern "C" fn(data: *mut c_void, wanted: c_int) -> c_int;
 struct Functions {
     call: unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
     get_device: unsafe extern "C" fn(*mut c_int) -> c_uint,
+    last_error: unsafe extern "C" fn() -> c_uint,
+    architecture: unsafe extern "C" fn(usize, *mut c_char, usize) -> c_int,
     has_xf32: unsafe extern "C" fn(usize) -> c_int,
     enqueue: unsafe extern "C" fn(*mut c_void, *const c_char, Perform, *mut c_void) -> c_uint,
     uses: unsafe extern "C" fn(*const c_char, *const Extent, usize) -> c_int,
@@ -50,6 +52,8 @@ fn functions() -> &'static Functions {
             Functions {
                 call: symbol(library, c"candle_rocm_emulator_call"),
                 get_device: symbol(library, c"hipGetDevice"),
+                last_error: symbol(library, c"hipGetLastError"),
+                architecture: symbol(library, c"candle_rocm_emulator_architecture"),
                 has_xf32: symbol(library, c"candle_rocm_emulator_has_xf32"),
                 enqueue: symbol(library, c"candle_rocm_emulator_enqueue"),
                 uses: symbol(library, c"candle_rocm_emulator_uses"),
@@ -71,8 +75,8 @@ unsafe fn symbol<T: Copy>(library: *mut c_void, name: &CStr) -> T {
     unsafe { transmute_copy(&symbol) }
 }
 
-/// The folder of the shared library that holds this function.
-fn own_folder() -> &'static Path {
+/// The folder of the shared library that holds this function, as the program has loaded it.
+pub fn own_folder() -> &'static Path {
     // SAFETY: all fields are valid as zeros.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: the address is that of a function of ours.
@@ -89,6 +93,22 @@ pub fn current_device() -> usize {
     // SAFETY: a valid pointer.
     unsafe { (functions().get_device)(&raw mut device) };
     device as usize
+}
+
+/// The calling thread's last error of HIP, which is forgotten: what libraries ask after their launches.
+pub fn last_error() -> c_uint {
+    // SAFETY: no preconditions.
+    unsafe { (functions().last_error)() }
+}
+
+/// The calling thread's device's architecture: "gfx1100".
+pub fn architecture() -> String {
+    let mut name: [c_char; 16] = [0; 16];
+    // SAFETY: any number may be asked for, and the array has so many bytes.
+    let length = unsafe { (functions().architecture)(current_device(), name.as_mut_ptr(), name.len()) };
+    assert!(length >= 0, "the current device is one");
+    // SAFETY: a zero was written.
+    unsafe { CStr::from_ptr(name.as_ptr()) }.to_str().expect("a name in ASCII").to_string()
 }
 
 /// Whether the calling thread's device multiplies f32 with factors of 10 bits after the point where it may.

@@ -13,12 +13,16 @@ use crate::{Status, exports};
 
 /// Where a search puts what it found.
 struct Results {
+    /// Bytes of memory that an algorithm may work in.
+    room: usize,
+    work_space: *mut c_void,
     requested: c_int,
     count: *mut c_int,
     performance: *mut miopenConvAlgoPerf_t,
 }
 
-/// Writes what is known about each algorithm, and runs the first one: a search overwrites the output.
+/// Writes what is known about each algorithm that has room, and runs the first one: a search overwrites the output.
+/// Without any, the real library throws, and answers with the status of an unknown error.
 ///
 /// # Safety
 /// The caller's pointers have room for what was requested.
@@ -27,18 +31,20 @@ unsafe fn find(call: Call, results: &Results) -> Status {
     if results.performance.is_null() {
         return Err(miopenStatusBadParm);
     }
-    let count = requested.min(Algorithm::ALL.len());
+    let has_room = |algorithm: &Algorithm| call.problem.workspace(*algorithm) <= results.room;
+    let found: Vec<_> = Algorithm::ALL.into_iter().filter(has_room).take(requested).collect();
+    let Some(first) = found.first().copied() else { return Err(miopenStatusUnknownError) };
     // SAFETY: by contract.
     unsafe {
-        store(results.count, count as c_int)?;
-        for (index, algorithm) in Algorithm::ALL.into_iter().enumerate().take(count) {
+        store(results.count, found.len() as c_int)?;
+        for (index, algorithm) in found.into_iter().enumerate() {
             let memory = call.problem.workspace(algorithm);
             let found = miopenConvAlgoPerf_t { fwd_algo: algorithm.number(), time: algorithm.time(), memory };
             results.performance.add(index).write(found);
         }
     }
     with(call.handle, |handle| handle.found.insert(call.problem.key()))?;
-    call.enqueue(Algorithm::Direct, std::ptr::null_mut(), 0)
+    call.enqueue(first, results.work_space, results.room)
 }
 
 /// The most workspace that an algorithm needs.
@@ -67,8 +73,8 @@ exports! {
         request_algo_count: c_int,
         returned_algo_count: *mut c_int,
         perf_results: *mut miopenConvAlgoPerf_t,
-        _work_space: *mut c_void,
-        _work_space_size: usize,
+        work_space: *mut c_void,
+        work_space_size: usize,
         _exhaustive_search: bool,
     ) {
         let tensors = [
@@ -77,8 +83,13 @@ exports! {
             Tensor::new("tensor y", y_desc, y)?,
         ];
         let call = Call::new("miopenFindConvolutionForwardAlgorithm", Direction::Forward, handle, conv_desc, tensors)?;
-        let results =
-            Results { requested: request_algo_count, count: returned_algo_count, performance: perf_results };
+        let results = Results {
+            room: if work_space.is_null() { 0 } else { work_space_size },
+            work_space,
+            requested: request_algo_count,
+            count: returned_algo_count,
+            performance: perf_results,
+        };
         // SAFETY: the caller's pointers.
         unsafe { find(call, &results) }
     }
@@ -96,8 +107,8 @@ exports! {
         request_algo_count: c_int,
         returned_algo_count: *mut c_int,
         perf_results: *mut miopenConvAlgoPerf_t,
-        _work_space: *mut c_void,
-        _work_space_size: usize,
+        work_space: *mut c_void,
+        work_space_size: usize,
         _exhaustive_search: bool,
     ) {
         const FUNCTION: &str = "miopenFindConvolutionBackwardDataAlgorithm";
@@ -107,8 +118,13 @@ exports! {
             Tensor::new("tensor dx", dx_desc, dx)?,
         ];
         let call = Call::new(FUNCTION, Direction::BackwardData, handle, conv_desc, tensors)?;
-        let results =
-            Results { requested: request_algo_count, count: returned_algo_count, performance: perf_results };
+        let results = Results {
+            room: if work_space.is_null() { 0 } else { work_space_size },
+            work_space,
+            requested: request_algo_count,
+            count: returned_algo_count,
+            performance: perf_results,
+        };
         // SAFETY: the caller's pointers.
         unsafe { find(call, &results) }
     }

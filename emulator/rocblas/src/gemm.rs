@@ -8,7 +8,7 @@ use crate::handle::{Handle, with};
 use crate::matrix::{Matrix, is_transposed};
 use crate::product::{Batch, MATRICES, Product};
 use crate::scalar::Scalar;
-use crate::{Status, exports};
+use crate::{Status, exports, kernels};
 
 /// What the arguments of every product of two matrices say.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,7 @@ impl Gemm {
         if m == 0 || n == 0 || self.count == 0 {
             return Ok(());
         }
+        kernels::require();
         let [alpha, beta] = self.factors;
         if beta == 0 || (k > 0 && alpha == 0) {
             return Err(rocblas_status_invalid_pointer);

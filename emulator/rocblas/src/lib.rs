@@ -12,6 +12,7 @@ mod gemm;
 mod gemm_ex;
 mod gemv;
 mod handle;
+mod kernels;
 mod matrix;
 mod product;
 mod scalar;

@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_ulonglong};
 
 use api::rocrand::*;
-use candle_rocm_emulator_link::{Extent, enqueue, uses};
+use candle_rocm_emulator_link::{Extent, enqueue, last_error, uses};
 use element::Format;
 
 use crate::distribution::{normal, uniform};
@@ -49,7 +49,8 @@ fn draw(
             (0..count).for_each(|index| write(address + index * size, &mut words));
         }
     });
-    if enqueued == 0 { Ok(()) } else { Err(ROCRAND_STATUS_LAUNCH_FAILURE) }
+    // The real library asks HIP for the last error after its launch, and takes an older one for its own.
+    if enqueued == 0 && last_error() == 0 { Ok(()) } else { Err(ROCRAND_STATUS_LAUNCH_FAILURE) }
 }
 
 fn uniform_numbers(

@@ -2,10 +2,14 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! Links ROCm's libraries when the `rocm` feature is on; does nothing otherwise.
 //!
-//! ROCm is looked for in `$ROCM_PATH`, `$HIP_PATH`, `/opt/rocm`, `/opt/rocm-*` (newest first) and `/usr`. For a library
-//! that is in none of them, cfg `candle_rocm_absent` is set to its name: stand-ins then take the place of its functions
-//! and answer "no device" or an error, so that the crate builds, and its tests run, without ROCm. That is no reason for
-//! a warning. A variable that names a folder without the HIP runtime is.
+//! ROCm is the first of `$ROCM_PATH`, `$HIP_PATH`, `/opt/rocm`, `/opt/rocm-*` (newest first) and `/usr` that has a HIP
+//! runtime, of release 6.0 or later, and all libraries come from it. For a library that it lacks, cfg
+//! `candle_rocm_absent` is set to its name: stand-ins then take the place of its functions and answer "no device" or an
+//! error, so that the crate builds, and its tests run, without ROCm. That is no reason for a warning. A variable that
+//! names a folder without the HIP runtime is, and so is a library that only another ROCm has.
+//!
+//! The script runs again when what it looked at changes: the folders, and the dynamic loader's cache, which is written
+//! anew when packages with libraries are installed.
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +17,11 @@ use std::path::{Path, PathBuf};
 const PATH_VARIABLES: [&str; 2] = ["ROCM_PATH", "HIP_PATH"];
 const LIBRARY_FOLDERS: [&str; 3] = ["lib", "lib64", "lib/x86_64-linux-gnu"];
 const HIP: &str = "amdhip64";
+const OLDEST: u32 = 6;
+const LOADER_CACHE: &str = "/etc/ld.so.cache";
+
+/// Cargo looks at everything below a folder before each build: only small ones are watched as a whole.
+const WATCHED_ENTRIES: usize = 2000;
 
 /// What is linked, and the variable that cargo sets for the feature which asks for it.
 const LIBRARIES: [(&str, &str); 5] = [
@@ -33,18 +42,108 @@ fn main() {
         println!("cargo:rerun-if-env-changed={variable}");
     }
     let roots = roots();
+    watch(&roots);
+    let chosen = roots.iter().find(|root| library_folder(root, HIP).is_some());
+    if let Some(root) = chosen {
+        refuse_old(root);
+    }
     for (library, feature) in LIBRARIES {
         if env::var_os(feature).is_none() {
             continue;
         }
-        match roots.iter().find_map(|root| library_folder(root, library)) {
+        match chosen.and_then(|root| library_folder(root, library)) {
             Some(folder) => {
                 println!("cargo:rustc-link-search=native={}", folder.display());
                 println!("cargo:rustc-link-lib=dylib={library}");
+                // Of this package's programs and tests; cargo has no way to tell those that depend on it.
+                if env::var("CARGO_CFG_TARGET_FAMILY").as_deref() == Ok("unix") {
+                    println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+                }
             }
-            None => println!("cargo:rustc-cfg=candle_rocm_absent=\"{library}\""),
+            None => {
+                println!("cargo:rustc-cfg=candle_rocm_absent=\"{library}\"");
+                say_where_else(library, chosen, &roots);
+            }
         }
     }
+}
+
+/// A library of another ROCm than the HIP runtime's is not linked: they do not work together.
+fn say_where_else(library: &str, chosen: Option<&PathBuf>, roots: &[PathBuf]) {
+    let other = roots.iter().find_map(|root| library_folder(root, library));
+    if let (Some(chosen), Some(other)) = (chosen, other) {
+        println!(
+            "cargo:warning={} is in {}, but not in {}, whose HIP runtime is linked: it is left out",
+            file_name(library),
+            other.display(),
+            chosen.display()
+        );
+    }
+}
+
+/// Ends the build for a HIP runtime whose interface is not that of today.
+fn refuse_old(root: &Path) {
+    let Some(folder) = library_folder(root, HIP) else {
+        return;
+    };
+    let library = folder.join(file_name(HIP));
+    if let Some(major) = major_release(&library).filter(|major| *major < OLDEST) {
+        println!(
+            "cargo:warning={} is of ROCm {major}: {OLDEST}.0 or later is needed; let ROCM_PATH name one",
+            library.display()
+        );
+        std::process::exit(1);
+    }
+}
+
+/// 6 for a link to `libamdhip64.so.6.4.43484`; `None` if the name of the file does not tell.
+fn major_release(library: &Path) -> Option<u32> {
+    let file = fs::canonicalize(library).ok()?;
+    let name = file.file_name()?.to_str()?;
+    let version = name.strip_prefix(&format!("{}.", file_name(HIP)))?;
+    version.split('.').next()?.parse().ok()
+}
+
+/// Lets cargo run this again when ROCm is installed, or another one in its place.
+fn watch(roots: &[PathBuf]) {
+    if Path::new(LOADER_CACHE).exists() {
+        println!("cargo:rerun-if-changed={LOADER_CACHE}");
+    }
+    for root in roots {
+        // Of what is not there yet, the folder in which it would be made.
+        let mut place = root.as_path();
+        while !place.exists() {
+            let Some(parent) = place.parent() else { break };
+            place = parent;
+        }
+        if has_few_entries(place) {
+            println!("cargo:rerun-if-changed={}", place.display());
+        }
+        let libraries = LIBRARIES.iter().map(|(library, _)| library);
+        for library in libraries {
+            if let Some(folder) = library_folder(root, library) {
+                let file = folder.join(file_name(library));
+                println!("cargo:rerun-if-changed={}", file.display());
+            }
+        }
+    }
+}
+
+fn has_few_entries(folder: &Path) -> bool {
+    let mut folders = vec![folder.to_path_buf()];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            count += 1;
+            if count > WATCHED_ENTRIES {
+                return false;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    true
 }
 
 /// The folders that may hold ROCm, in order of preference.

@@ -12,7 +12,7 @@ mod tests;
 
 use super::event::Event;
 use super::gpu::{lock, Gpu};
-use super::hip::{check, HipResult};
+use super::hip::{check, forget_last_error, HipResult};
 use super::stream::Stream;
 use super::{api, RocmError};
 pub(super) use pool::Block;
@@ -147,8 +147,7 @@ impl Allocator {
         // SAFETY: `ptr` lives through the call.
         let status = unsafe { api::hipMalloc(&mut ptr, bytes) };
         if status == api::hipErrorOutOfMemory {
-            // SAFETY: no preconditions. The error is answered for here, so nobody else shall find it.
-            let _ = unsafe { api::hipGetLastError() };
+            forget_last_error();
             return Err(RocmError::OutOfMemory {
                 requested: bytes,
                 free: self.gpu.free_memory()?,
@@ -207,7 +206,7 @@ impl Allocator {
     }
 
     /// As `trim`, for the queues in the GPU's list.
-    fn trim_others(&self) -> HipResult<()> {
+    pub(super) fn trim_others(&self) -> HipResult<()> {
         let queues: Vec<_> = self.gpu.queues().iter().filter_map(Weak::upgrade).collect();
         queues.iter().try_for_each(|queue| queue.trim())
     }

@@ -52,6 +52,13 @@ pub enum RocmError {
         error: Box<RocmError>,
     },
 
+    #[error("rocBLAS has no kernels for {architecture}: {reason}; {remedy}")]
+    BlasWithoutKernels {
+        architecture: String,
+        reason: String,
+        remedy: String,
+    },
+
     #[error("{call} failed with {name} ({status})")]
     Blas {
         call: &'static str,
@@ -72,6 +79,12 @@ pub enum RocmError {
         status: u32,
         name: String,
     },
+
+    #[error("{0}")]
+    UnusableRocm(String),
+
+    #[error("{call} failed: {problem}")]
+    MissingLibrary { call: &'static str, problem: String },
 
     #[error("ROCm device {ordinal} not found: {count} device(s) visible, counted from 0")]
     DeviceNotFound { ordinal: usize, count: usize },
@@ -121,6 +134,12 @@ impl From<String> for RocmError {
 impl From<&str> for RocmError {
     fn from(message: &str) -> Self {
         Self::Other(message.to_string())
+    }
+}
+
+impl From<RocmError> for crate::Error {
+    fn from(error: RocmError) -> Self {
+        Self::Rocm(error).bt()
     }
 }
 

@@ -14,6 +14,8 @@ pub mod error;
 mod event;
 mod gpu;
 mod hip;
+mod installation;
+mod loaded;
 pub mod memory;
 mod queue;
 mod staging;

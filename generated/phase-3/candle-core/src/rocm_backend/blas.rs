@@ -5,10 +5,11 @@
 //! rocBLAS reads matrices column by column, Candle row by row: what Candle calls X is X transposed there. So its product
 //! of `right` and `left`, in that order, is the transposed product of `left` and `right`, which in rows is what is asked
 //! for, and nothing has to be turned around.
-use super::hip::{static_text, HipResult};
+use super::allocator::Block;
+use super::hip::{forget_last_error, static_text, HipResult};
 use super::kernels::{Element, Pointer};
 use super::stream::Stream;
-use super::{api, RocmError};
+use super::{api, installation, RocmError};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -134,6 +135,10 @@ impl Types {
         Some(Self { element, data })
     }
 
+    pub(super) fn element(&self) -> Element {
+        self.element
+    }
+
     /// Bytes of an element.
     pub(super) fn size(&self) -> usize {
         self.element.size()
@@ -164,6 +169,8 @@ pub(super) struct Blas {
     handle: api::rocblas_handle,
     /// Whether the handle was told that f32 may be rounded.
     xf32: bool,
+    /// The memory that it works in, if it is not its own.
+    workspace: Option<Block>,
 }
 
 // SAFETY: a handle may be used from any thread, by one at a time: calls take it by `&mut`.
@@ -181,6 +188,7 @@ impl Blas {
         let blas = Self {
             handle,
             xf32: false,
+            workspace: None,
         };
         // SAFETY: the handle is valid, and the stream is of the device that it was made for.
         check("rocblas_set_stream", unsafe {
@@ -192,6 +200,34 @@ impl Blas {
             api::rocblas_set_atomics_mode(blas.handle, api::rocblas_atomics_not_allowed)
         })?;
         Ok(blas)
+    }
+
+    /// Bytes of memory that rocBLAS works in.
+    pub(super) fn workspace_size(&self) -> HipResult<usize> {
+        let mut size = 0;
+        // SAFETY: the handle is valid, and `size` lives through the call.
+        check("rocblas_get_device_memory_size", unsafe {
+            api::rocblas_get_device_memory_size(self.handle, &mut size)
+        })?;
+        Ok(size)
+    }
+
+    /// Lets rocBLAS work in memory of ours, and give its own back to the GPU.
+    ///
+    /// # Safety
+    /// The block has `size` bytes, and is used by nobody else until `end` gives it back.
+    pub(super) unsafe fn work_in(&mut self, workspace: Block, size: usize) -> HipResult<()> {
+        let address = workspace.address() as *mut c_void;
+        self.workspace = Some(workspace);
+        // SAFETY: the handle is valid, for the rest the caller answers.
+        check("rocblas_set_workspace", unsafe {
+            api::rocblas_set_workspace(self.handle, address, size)
+        })
+    }
+
+    /// Ends the handle; what it worked in is left over.
+    pub(super) fn end(mut self) -> Option<Block> {
+        self.workspace.take()
     }
 
     /// Queues products.
@@ -278,6 +314,10 @@ impl Drop for Blas {
 fn check(call: &'static str, status: api::rocblas_status) -> HipResult<()> {
     if status == api::rocblas_status_success {
         return Ok(());
+    }
+    forget_last_error();
+    if let Some(problem) = installation::problem("rocblas") {
+        return Err(RocmError::MissingLibrary { call, problem });
     }
     Err(RocmError::Blas {
         call,
@@ -405,7 +445,7 @@ mod tests {
         let Some(device) = gpu(test) else {
             return Ok(());
         };
-        if !is_alone(module_path!(), test, &[]) {
+        if !is_alone(module_path!(), test, &[("CANDLE_ROCM_BLAS", "rocblas")]) {
             return Ok(());
         }
         // 120000 in between is too much for f16.
@@ -431,7 +471,10 @@ mod tests {
             return Ok(());
         };
         // The emulated device can be one that rounds.
-        let rounds = [("CANDLE_ROCM_EMULATOR_DEVICES", "gfx942")];
+        let rounds = [
+            ("CANDLE_ROCM_EMULATOR_DEVICES", "gfx942"),
+            ("CANDLE_ROCM_BLAS", "rocblas"),
+        ];
         if !is_alone(module_path!(), test, &rounds) {
             return Ok(());
         }

@@ -191,18 +191,18 @@ impl RocmDevice {
     #[cfg(feature = "rocm-rocrand")]
     pub(super) fn with_rocrand<T>(
         &self,
-        run: impl FnOnce(&mut Generator) -> hip::HipResult<T>,
+        mut run: impl FnMut(&mut Generator) -> hip::HipResult<T>,
     ) -> hip::HipResult<T> {
         self.gpu().make_current()?;
         let mut random = lock(&self.random);
         let seed = random.seed;
         let generator = match random.generator.take() {
             Some(generator) => generator,
-            None => Generator::new(self.stream())?,
+            None => self.queue.with_room(|| Generator::new(self.stream()))?,
         };
         let generator = random.generator.insert(generator);
         generator.follow(seed)?;
-        run(generator)
+        self.queue.with_room(|| run(generator))
     }
 
     pub(super) fn queue(&self) -> &Queue {
@@ -217,7 +217,7 @@ impl RocmDevice {
     pub(super) fn launch<'a>(&self, kernel: Kernel) -> hip::HipResult<Launch<'a>> {
         let gpu = self.gpu();
         gpu.make_current()?;
-        let function = gpu.kernels().function(kernel)?;
+        let function = self.queue.with_room(|| gpu.kernels().function(kernel))?;
         let launch = Launch::new(function, self.stream().handle());
         #[cfg(test)]
         let launch = launch.named(kernel.symbol());

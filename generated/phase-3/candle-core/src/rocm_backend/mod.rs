@@ -10,13 +10,16 @@ mod api;
 mod backend_device;
 mod backend_storage;
 mod blas;
+mod blas_kernels;
 pub mod device;
 mod element;
 pub mod error;
 mod event;
 mod gpu;
 mod hip;
+mod installation;
 mod kernels;
+mod loaded;
 pub mod memory;
 #[cfg(feature = "rocm-miopen")]
 mod miopen;

@@ -5,7 +5,7 @@ use super::allocator::{Allocator, Block, MemoryStats};
 use super::blas::Blas;
 use super::event::Event;
 use super::gpu::{lock, Gpu};
-use super::hip::HipResult;
+use super::hip::{lacks_memory, HipResult};
 #[cfg(feature = "rocm-miopen")]
 use super::miopen::Miopen;
 use super::staging::Staging;
@@ -91,18 +91,56 @@ impl Queue {
         self.allocator.stats()
     }
 
-    /// Lets `run` use rocBLAS, which is loaded for the first caller.
-    pub(super) fn with_blas<T>(&self, run: impl FnOnce(&mut Blas) -> HipResult<T>) -> HipResult<T> {
-        with(&self.blas, || Blas::new(&self.stream), run)
+    /// A call that may need memory of the GPU that is not ours: if it finds none, cached memory is given back, and it is
+    /// made once more.
+    pub(super) fn with_room<T>(&self, mut call: impl FnMut() -> HipResult<T>) -> HipResult<T> {
+        match call() {
+            Err(error) if lacks_memory(&error) => {
+                self.trim()?;
+                self.allocator.trim_others()?;
+                call()
+            }
+            result => result,
+        }
+    }
+
+    /// Lets `run` use rocBLAS, which is loaded for the first caller. It is run again if there was no memory for it.
+    pub(super) fn with_blas<T>(
+        &self,
+        mut run: impl FnMut(&mut Blas) -> HipResult<T>,
+    ) -> HipResult<T> {
+        with(
+            &self.blas,
+            || {
+                let mut blas = self.with_room(|| Blas::new(&self.stream))?;
+                self.give_workspace(&mut blas)?;
+                Ok(blas)
+            },
+            |blas| self.with_room(|| run(blas)),
+        )
+    }
+
+    /// rocBLAS works in memory of ours, so that it is in our figures, and within our limit.
+    fn give_workspace(&self, blas: &mut Blas) -> HipResult<()> {
+        let size = blas.workspace_size()?;
+        if size > 0 {
+            // SAFETY: the block has so many bytes, and is taken back after the handle has ended.
+            unsafe { blas.work_in(self.allocate(size)?, size) }?;
+        }
+        Ok(())
     }
 
     /// Lets `run` use MIOpen, which is loaded for the first caller.
     #[cfg(feature = "rocm-miopen")]
     pub(super) fn with_miopen<T>(
         &self,
-        run: impl FnOnce(&mut Miopen) -> HipResult<T>,
+        mut run: impl FnMut(&mut Miopen) -> HipResult<T>,
     ) -> HipResult<T> {
-        with(&self.miopen, || Miopen::new(&self.stream), run)
+        with(
+            &self.miopen,
+            || self.with_room(|| Miopen::new(&self.stream)),
+            |miopen| self.with_room(|| run(miopen)),
+        )
     }
 
     /// Queues an upload. `src` is free to change when this returns; the stream is not waited for.
@@ -119,6 +157,10 @@ impl Drop for Queue {
     fn drop(&mut self) {
         // What is queued may still use staging buffers and memory. A failure means that the GPU has stopped working.
         let _ = self.stream.synchronize();
+        let blas = lock(&self.blas).take();
+        if let Some(workspace) = blas.and_then(Blas::end) {
+            self.free(workspace, Vec::new());
+        }
     }
 }
 

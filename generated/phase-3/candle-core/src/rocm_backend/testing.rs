@@ -67,6 +67,16 @@ pub(crate) fn is_alone(module: &str, test: &str, variables: &[(&str, &str)]) -> 
     false
 }
 
+/// With which matrices are multiplied by a kernel of our own.
+pub(crate) const OWN_PRODUCTS: [(&str, &str); 1] = [("CANDLE_ROCM_BLAS", "own")];
+
+/// Whether rocBLAS multiplies here. Where the user has chosen otherwise, the test is done in a process without that.
+pub(crate) fn by_rocblas(module: &str, test: &str) -> bool {
+    let [(variable, own)] = OWN_PRODUCTS;
+    std::env::var(variable).as_deref() != Ok(own)
+        || is_alone(module, test, &[(variable, "rocblas")])
+}
+
 /// Does some work, and asserts how often it called these functions of ROCm's libraries. Only the emulated device counts
 /// them, for all threads together, so that it is for tests that are alone; with any other device this asserts nothing.
 pub(crate) fn with_calls<T>(expected: &[(&str, usize)], work: impl FnOnce() -> T) -> T {

@@ -52,7 +52,8 @@ fn all_that_a_stream_has_ends_with_its_last_device() -> Result<()> {
     ];
     with_calls(&none, || drop(clone));
     let all = [
-        ("hipFree", 1),
+        // The memory, and what rocBLAS worked in.
+        ("hipFree", 2),
         ("hipHostFree", 2),
         ("rocblas_destroy_handle", 1),
         ("hipStreamDestroy", 1),

@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// Threads of a block where the caller has no wish: whole waves of 32 and of 64 lanes, several of each.
 const THREADS: u32 = 256;
 
+/// The most threads of a grid in one dimension, all blocks together
+/// (<https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hip_runtime_api/modules/launch_api.html>).
+const MAX_THREADS: usize = u32::MAX as usize;
+
 /// A compiled HIP program on one device. Clones share it.
 #[derive(Clone)]
 pub struct RocmModule {
@@ -58,12 +62,14 @@ impl RocmDevice {
     /// Compiles HIP source for this device; `name` is for error messages and stands for a file name.
     ///
     /// Kernels are found by name if they are `extern "C" __global__`. What was compiled once is taken from the disk
-    /// cache, in this process and later ones.
+    /// cache by later processes. Within one the latest sources stay loaded on their GPU, so that calling this again
+    /// costs next to nothing.
     pub fn compile(&self, name: &str, source: &str) -> Result<RocmModule> {
         self.gpu().make_current()?;
-        let module = self.gpu().kernels().compile(name, source)?;
+        let kernels = self.gpu().kernels();
+        let compile = || kernels.compile(name, source);
         Ok(RocmModule {
-            module: Arc::new(module),
+            module: self.queue().with_room(compile)?,
             device: self.clone(),
         })
     }
@@ -116,8 +122,12 @@ impl RocmFunction {
 impl LaunchConfig {
     /// One thread in x for each of `count` elements, rounded up to whole blocks: the kernel has to leave out the rest.
     pub fn for_elements(count: usize) -> Result<Self> {
-        let blocks = u32::try_from(count.div_ceil(THREADS as usize))
-            .map_err(|_| RocmError::Other(format!("too many elements for one launch: {count}")))?;
+        let blocks = count.div_ceil(THREADS as usize);
+        if blocks > MAX_THREADS / THREADS as usize {
+            let message = format!("too many elements for one launch: {count}");
+            return Err(RocmError::Other(message).into());
+        }
+        let blocks = blocks as u32;
         Ok(Self {
             grid: [blocks, 1, 1],
             block: [THREADS, 1, 1],
@@ -282,15 +292,19 @@ extern "C" __global__ void add(const float *x, float *y, int *counts, float term
             };
             assert_eq!(config, expected, "{count}");
         }
-        let most = u32::MAX as usize * 256;
-        assert_eq!(LaunchConfig::for_elements(most)?.grid[0], u32::MAX);
-        assert!(LaunchConfig::for_elements(most + 1).is_err());
+        // HIP takes fewer than 2^32 threads in a dimension.
+        let most = (1 << 32) - 256;
+        assert_eq!(LaunchConfig::for_elements(most)?.grid[0], (1 << 24) - 1);
+        for count in [most + 1, 1 << 32, usize::MAX] {
+            let error = LaunchConfig::for_elements(count).expect_err("too many");
+            assert!(error.to_string().contains(&count.to_string()), "{error}");
+        }
         Ok(())
     }
 
     #[test]
-    fn a_module_is_unloaded_with_its_last_function() -> Result<()> {
-        let test = "a_module_is_unloaded_with_its_last_function";
+    fn a_module_is_unloaded_when_others_have_taken_its_place() -> Result<()> {
+        let test = "a_module_is_unloaded_when_others_have_taken_its_place";
         let Some(device) = gpu(test) else {
             return Ok(());
         };
@@ -299,8 +313,19 @@ extern "C" __global__ void add(const float *x, float *y, int *counts, float term
         }
         let module = device.compile("add.hip", SOURCE)?;
         let add = module.function("add")?;
-        with_calls(&[("hipModuleUnload", 0)], || drop(module));
-        with_calls(&[("hipModuleUnload", 1)], || drop(add));
+        let calls = |loads, unloads| [("hipModuleLoadData", loads), ("hipModuleUnload", unloads)];
+        let again = || device.compile("add.hip", SOURCE).map(drop);
+        with_calls(&calls(0, 0), again)?;
+        let other = |number: usize| {
+            let source = format!("{SOURCE}// {number}\n");
+            device.compile("add.hip", &source).map(drop)
+        };
+        // Two are kept here; this one's function is still there, too.
+        with_calls(&calls(2, 0), || other(1).and_then(|()| other(2)))?;
+        with_calls(&calls(0, 0), || drop(module));
+        with_calls(&calls(0, 1), || drop(add));
+        with_calls(&calls(1, 1), again)?;
+        with_calls(&calls(0, 0), || other(2))?;
         Ok(())
     }
 

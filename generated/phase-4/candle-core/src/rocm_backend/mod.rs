@@ -10,6 +10,7 @@ mod api;
 mod backend_device;
 mod backend_storage;
 mod blas;
+mod blas_kernels;
 mod custom_kernel;
 pub mod device;
 mod element;
@@ -17,7 +18,9 @@ pub mod error;
 mod event;
 mod gpu;
 mod hip;
+mod installation;
 mod kernels;
+mod loaded;
 pub mod memory;
 #[cfg(feature = "rocm-miopen")]
 mod miopen;

@@ -216,6 +216,7 @@ functions! {
         size: usize,
         stream: hipStream_t,
     ) -> hipError_t;
+    fn hipRuntimeGetVersion(runtime_version: *mut c_int) -> hipError_t;
     fn hipSetDevice(device_id: c_int) -> hipError_t;
     fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) -> hipError_t;
     fn hipStreamDestroy(stream: hipStream_t) -> hipError_t;

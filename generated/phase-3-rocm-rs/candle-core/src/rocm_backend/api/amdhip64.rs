@@ -14,6 +14,6 @@ pub use rocm_rs::hip::bindings::{
     hipMemcpyAsync, hipMemcpyKind_hipMemcpyDeviceToDevice as hipMemcpyDeviceToDevice,
     hipMemcpyKind_hipMemcpyDeviceToHost as hipMemcpyDeviceToHost,
     hipMemcpyKind_hipMemcpyHostToDevice as hipMemcpyHostToDevice, hipMemcpyPeerAsync,
-    hipMemsetAsync, hipSetDevice, hipStreamCreateWithFlags, hipStreamDestroy, hipStreamNonBlocking,
-    hipStreamSynchronize, hipStreamWaitEvent, hipStream_t,
+    hipMemsetAsync, hipRuntimeGetVersion, hipSetDevice, hipStreamCreateWithFlags, hipStreamDestroy,
+    hipStreamNonBlocking, hipStreamSynchronize, hipStreamWaitEvent, hipStream_t,
 };

@@ -53,9 +53,8 @@ pub const miopenBFloat16: miopenDataType_t = 5;
 
 pub type miopenStatus_t = c_uint;
 pub const miopenStatusSuccess: miopenStatus_t = 0;
+pub const miopenStatusAllocFailed: miopenStatus_t = 4;
 pub const miopenStatusInternalError: miopenStatus_t = 5;
-pub const miopenStatusNotImplemented: miopenStatus_t = 6;
-pub const miopenStatusUnsupportedOp: miopenStatus_t = 8;
 
 #[repr(C)]
 pub struct miopenConvAlgoPerf_t {

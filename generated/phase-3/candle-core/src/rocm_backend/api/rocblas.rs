@@ -40,6 +40,7 @@ pub const rocblas_operation_transpose: rocblas_operation = 112;
 
 pub type rocblas_status = c_uint;
 pub const rocblas_status_success: rocblas_status = 0;
+pub const rocblas_status_memory_error: rocblas_status = 5;
 pub const rocblas_status_internal_error: rocblas_status = 6;
 
 functions! {
@@ -80,6 +81,7 @@ functions! {
         solution_index: i32,
         flags: u32,
     ) -> rocblas_status;
+    fn rocblas_get_device_memory_size(handle: rocblas_handle, size: *mut usize) -> rocblas_status;
     fn rocblas_set_atomics_mode(
         handle: rocblas_handle,
         atomics_mode: rocblas_atomics_mode,
@@ -89,6 +91,11 @@ functions! {
         math_mode: rocblas_math_mode,
     ) -> rocblas_status;
     fn rocblas_set_stream(handle: rocblas_handle, stream: hipStream_t) -> rocblas_status;
+    fn rocblas_set_workspace(
+        handle: rocblas_handle,
+        addr: *mut c_void,
+        size: usize,
+    ) -> rocblas_status;
     texts:
     fn rocblas_status_to_string(status: rocblas_status) -> *const c_char;
 }

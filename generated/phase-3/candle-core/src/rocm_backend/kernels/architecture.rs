@@ -4,7 +4,7 @@
 
 /// The architecture without the features that it is set to: "gfx90a" of "gfx90a:sramecc+:xnack-". Kernels that were
 /// compiled for that run with either setting.
-pub(super) fn processor(architecture: &str) -> &str {
+pub(in crate::rocm_backend) fn processor(architecture: &str) -> &str {
     architecture.split(':').next().unwrap_or(architecture)
 }
 
@@ -12,7 +12,7 @@ pub(super) fn processor(architecture: &str) -> &str {
 ///
 /// `None` if it would not run them: they share their instructions only within a generation of RDNA, which has all but
 /// the last digit of its names in common (LLVM's "Generic processors", <https://llvm.org/docs/AMDGPUUsage.html>).
-pub(super) fn override_for(gpu: &str, built: &str) -> Option<String> {
+pub(in crate::rocm_backend) fn override_for(gpu: &str, built: &str) -> Option<String> {
     let (gpu, built) = (Version::of(gpu)?, Version::of(built)?);
     let Version {
         major,

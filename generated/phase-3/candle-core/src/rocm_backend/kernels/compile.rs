@@ -63,8 +63,9 @@ impl Compiler {
         let entry = Entry::new(unit.architecture, unit.file, self.key(unit));
         if let Some(code) = entry.as_ref().and_then(Entry::read) {
             // What another runtime of the same version has compiled may not do for this one; then it is compiled again.
-            if let Ok(module) = Module::load(&code) {
-                return Ok(module);
+            match Module::load(&code) {
+                Err(error) if !hip::lacks_memory(&error) => {}
+                loaded => return loaded,
             }
         }
         let code = Program::new(unit)?.compile(unit)?;

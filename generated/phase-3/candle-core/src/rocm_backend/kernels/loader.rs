@@ -9,9 +9,10 @@ use super::table::{FAMILIES, HEADERS};
 use crate::rocm_backend::gpu::lock;
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::{api, RocmError};
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The architecture to compile for instead of the GPU's own.
 const ARCHITECTURE_VARIABLE: &str = "CANDLE_ROCM_ARCH";
@@ -26,6 +27,19 @@ pub(crate) struct Loader {
     tuning: Tuning,
     prebuilt: Option<Prebuilt>,
     families: [OnceLock<Slots>; FAMILIES],
+    compiled: Mutex<VecDeque<Compiled>>,
+}
+
+/// The user's sources that stay loaded after their last use, the latest ones: a custom op may compile each time that it is
+/// called. Few in the crate's own tests.
+const KEPT: usize = if cfg!(test) { 2 } else { 64 };
+
+/// A source of the user's, and what became of it.
+#[derive(Debug)]
+struct Compiled {
+    file: String,
+    source: String,
+    module: Arc<Module>,
 }
 
 #[derive(Debug)]
@@ -50,6 +64,7 @@ impl Loader {
             architecture,
             prebuilt: Prebuilt::named(),
             families: [const { OnceLock::new() }; FAMILIES],
+            compiled: Mutex::default(),
         }
     }
 
@@ -79,11 +94,27 @@ impl Loader {
         Ok(function)
     }
 
-    /// Compiles and loads a source of the user's, with the headers of the backend's own kernels at hand; the caller has
-    /// made the GPU the current device.
-    pub(crate) fn compile(&self, file: &str, source: &str) -> HipResult<Module> {
-        let unit = self.unit(file, source);
-        self.checked(Compiler::find()?.load(&unit))
+    /// Compiles and loads a source of the user's, with the headers of the backend's own kernels at hand, or finds it
+    /// loaded; the caller has made the GPU the current device.
+    pub(crate) fn compile(&self, file: &str, source: &str) -> HipResult<Arc<Module>> {
+        let mut compiled = lock(&self.compiled);
+        let known = compiled.iter().position(|c| c.source == source && c.file == file);
+        let entry = match known.and_then(|place| compiled.remove(place)) {
+            Some(entry) => entry,
+            None => {
+                let unit = self.unit(file, source);
+                let module = self.checked(Compiler::find()?.load(&unit))?;
+                compiled.truncate(KEPT - 1);
+                Compiled {
+                    file: file.to_string(),
+                    source: source.to_string(),
+                    module: Arc::new(module),
+                }
+            }
+        };
+        let module = entry.module.clone();
+        compiled.push_front(entry);
+        Ok(module)
     }
 
     /// Loads what was built ahead of time, or else compiles.

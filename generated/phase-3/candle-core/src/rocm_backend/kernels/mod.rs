@@ -14,6 +14,7 @@ mod prebuilt;
 #[allow(dead_code)]
 pub(crate) mod table;
 
+pub(super) use architecture::{override_for, processor};
 pub(crate) use family::{Element, Kernel, Op, Tuning};
 pub(crate) use launch::{Argument, Launch, Pointer, MAX_GRID};
 pub(crate) use loader::Loader;
