@@ -24,7 +24,9 @@ def rust_parser() -> Parser:
     return Parser(rust_language())
 
 
-_CHUNK = 1 << 16
+_PIECE = 1 << 16
+_MOST_READ = 16 << 20
+"""Bytes that may be read again and again of a text, which tree-sitter keeps until the end."""
 
 
 class TooSlow(Exception):
@@ -34,11 +36,16 @@ class TooSlow(Exception):
 def parse_rust(text: bytes, *, seconds: float = MOST_SECONDS) -> Tree:
     """The syntax tree of a text. Raises `TooSlow` after so many seconds."""
     parser, deadline = rust_parser(), time.thread_time() + seconds
+    left = _MOST_READ + 4 * len(text)
+
+    def piece(at: int, _: object) -> bytes:
+        nonlocal left
+        left -= _PIECE
+        return text[at : at + _PIECE]
+
     try:
         # Only text that is asked for piece by piece can be given up on; the tree has to know the whole of it.
-        found = parser.parse(
-            lambda at, _: text[at : at + _CHUNK], progress_callback=lambda *_: time.thread_time() > deadline
-        )
+        found = parser.parse(piece, progress_callback=lambda *_: left < 0 or time.thread_time() > deadline)
     except ValueError as cause:
         parser.reset()
         raise TooSlow from cause

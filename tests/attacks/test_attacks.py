@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import hostile_records
+import hostile_trees
 import pytest
 from arena import Arena, appearance
 from canary import Canary
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
     from in_process import CommandLine
 
-ATTACKS: tuple[Callable[[Random, Arena], None], ...] = (*hostile_records.ATTACKS,)
-"""Modules with attacks of other kinds are added here."""
+ATTACKS: tuple[Callable[[Random, Arena], None], ...] = (
+    *hostile_records.ATTACKS * len(hostile_trees.ATTACKS),
+    *hostile_trees.ATTACKS,
+)
+"""Half of the attacks are those of each module. Modules with attacks of other kinds are added here."""
 COUNT = int(os.environ.get("ATTACKS", "2000"))
 FIRST = int(os.environ.get("ATTACK_SEED", "0"))
 BLOCK = 50
