@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from codegen.kernels.render import Source, Sources
     from codegen.rocm.toolchain import Toolchain
 
-OPTIONS = ("-O3", "-std=c++17", "-Wall", "-Wextra", "-Werror")
-"""What every compiler of kernels is told, whichever ROCm it is from."""
+OPTIONS = ("-O3", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-mcode-object-version=5")
+"""What every compiler of kernels is told, whichever ROCm it is from. ROCm before 6.3 refuses code objects of a newer
+version than 5."""
 _REPRODUCIBLE = ("-fdebug-compilation-dir=.", "-fuse-cuid=none", "-fno-color-diagnostics")
 _HIP = "hip/hip_runtime.h"
 

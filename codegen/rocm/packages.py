@@ -112,6 +112,9 @@ RELEASES = (
     ),
 )
 
+OLDEST = RELEASES[0]
+"""Its compiler, clang 17, is that of ROCm 6.0, the oldest ROCm that programs run with."""
+
 NEWEST = RELEASES[-1]
 """The one that kernels are compiled with where the machine has no ROCm."""
 

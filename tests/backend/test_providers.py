@@ -152,7 +152,7 @@ def test_libraries_that_find_no_memory_get_what_is_cached(providers: Probe) -> N
     lines = providers.lines("room")
     assert len(lines) == 8
     for line in lines:
-        assert line.endswith(": ok, memory given back: True"), line
+        assert line.endswith(": ok, memory given back: true"), line
 
 
 def test_what_rocblas_works_in_is_in_the_figures_and_within_the_limit(providers: Probe) -> None:

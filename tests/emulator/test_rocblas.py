@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 from ctypes import byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_void_p
@@ -23,6 +24,7 @@ from emulator.machine import emulator_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from emulator.machine import Emulator
 
@@ -594,3 +596,38 @@ def test_names(blas: Blas) -> None:
     with pytest.raises(StatusError, match="returned 4"):
         blas.library.call("rocblas_get_version_string", text, c_size_t(size.value - 1))
     functions.rocblas_initialize()
+
+
+PRODUCT = """
+import ctypes, sys
+import numpy as np
+sys.path.insert(0, "tests")
+from codegen.device.hip import Device
+from codegen.device.libraries import find_libraries
+from emulator.library import Library, address, download, upload
+device = Device(0, find_libraries())
+library = Library(device, "rocblas")
+handle = library.handle("rocblas_create_handle")
+one = np.ones((1, 1), np.float32)
+buffers = [upload(device, one) for _ in range(3)]
+factors = [np.array([value], np.float32).ctypes.data_as(ctypes.c_void_p) for value in (1, 0)]
+matrices = (address(buffers[0]), 1, address(buffers[1]), 1, factors[1], address(buffers[2]), 1)
+print("multiplies", flush=True)
+library.call("rocblas_sgemm", handle, 111, 111, 1, 1, 1, factors[0], *matrices)
+device.synchronize()
+print("done")
+"""
+
+
+@pytest.mark.parametrize(("kernels_for", "said"), [("gfx1100", "multiplies\ndone\n"), ("gfx1101", "multiplies\n")])
+def test_a_product_without_kernels_for_the_gpu_ends_the_process(tmp_path: Path, kernels_for: str, said: str) -> None:
+    (tmp_path / f"TensileLibrary_lazy_{kernels_for}.dat").touch()
+    environment = {**os.environ, "CANDLE_ROCM_HIP": str(emulator_folder()), "ROCBLAS_TENSILE_LIBPATH": str(tmp_path)}
+    command = [sys.executable, "-c", PRODUCT]
+    root = repository_root()
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == said, done.stderr
+    assert done.returncode == (0 if "done" in said else -signal.SIGABRT)
+    if "done" not in said:
+        assert "cannot read" in done.stderr
+        assert "there are: TensileLibrary_lazy_gfx1101.dat" in done.stderr

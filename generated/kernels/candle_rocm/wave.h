@@ -7,6 +7,9 @@ namespace candle {
 
 #if defined(__CUDACC__)
 CANDLE_DEVICE u32 wave_size() { return 32; }
+#elif defined(__has_builtin) && !__has_builtin(__builtin_amdgcn_wavefrontsize) && defined(__AMDGCN_WAVEFRONT_SIZE)
+// clang 17, which ROCm 6.0 has.
+CANDLE_DEVICE u32 wave_size() { return __AMDGCN_WAVEFRONT_SIZE; }
 #else
 CANDLE_DEVICE u32 wave_size() { return __builtin_amdgcn_wavefrontsize(); }
 #endif

@@ -1,0 +1,39 @@
+"""Every kernel source through the oldest compiler that programs may bring, for the architectures that it knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from some import some
+
+from codegen.kernels.compile import compile_kernels
+from codegen.kernels.loader import load_families
+from codegen.kernels.render import render_sources
+from codegen.rocm.fetch import fetched
+from codegen.rocm.packages import NEWEST, OLDEST, Part
+from codegen.rocm.toolchain import fetched_toolchain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codegen.rocm.packages import RocmRelease
+
+ARCHITECTURES = ("gfx1100", "gfx90a")
+"""Waves of 32 and of 64 lanes."""
+ABI_VERSION = 8
+"""Where an ELF file has the version of the code object: 3 is version 5, 4 is version 6."""
+
+
+@pytest.mark.parametrize("release", [OLDEST, NEWEST], ids=lambda release: release.version)
+def test_every_family_compiles_to_code_objects_that_every_rocm_takes(release: RocmRelease, tmp_path: Path) -> None:
+    part = fetched(release, Part.COMPILER)
+    if part is None:
+        pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
+    families = load_families()
+
+    objects = compile_kernels(render_sources(families), ARCHITECTURES, fetched_toolchain(part), tmp_path)
+
+    assert len(objects) == len(families) * len(ARCHITECTURES)
+    for code in some(objects):
+        assert code.path.read_bytes()[ABI_VERSION] == 3, code.path.name
