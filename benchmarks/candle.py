@@ -90,17 +90,15 @@ def main() -> None:
 
 def compare(release: str, wanted: Sequence[str]) -> tuple[Times, Times, list[Failure]]:
     """Times on the CPU and on the emulated device, and the groups that ended early; `wanted` names groups."""
-    from codegen.candle.cache import default_cache
-    from codegen.paths import repository_root
-    from codegen.verify.hip_libraries import EMULATED_DEVICE, prepare_libraries
+    from codegen.paths import default_cache
+    from codegen.rocm.workspaces import EMULATED_DEVICE
+    from codegen.verify.hip_libraries import prepare_libraries
     from codegen.verify.scratch import ScratchTree
 
     folder = default_cache() / "benchmarks"
     logs = folder / "logs" / release
     scratch = ScratchTree(folder / "trees" / release, folder / "target")
-    emulator = prepare_libraries(
-        EMULATED_DEVICE, repository_root(), variables=os.environ, log=logs / "emulator.log", on_message=_note
-    )
+    emulator = prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=logs / "emulator.log", on_message=_note)
     with scratch.exclusive(_note):
         groups = _patch(scratch, release)
         chosen = [(crate, group) for crate, names in groups.items() for group in names if not wanted or group in wanted]

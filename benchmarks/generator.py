@@ -55,7 +55,7 @@ def _describe(release: str) -> None:
 
 def _time(command: list[str | Path], cache: Path, *, without: tuple[str, ...]) -> float:
     """Wall seconds of one process, whose cache folder lacks these entries."""
-    from codegen.candle.cache import default_cache
+    from codegen.paths import default_cache
 
     environment = dict(os.environ)
     if without:

@@ -35,8 +35,8 @@ def measured(release: str, target: str) -> tuple[str, str]:
     Raises ToolchainMissing without such a device, VerificationFailed if the example does not build or run.
     """
     from benchmarks.patched import patched
-    from codegen.candle.cache import default_cache
     from codegen.errors import ToolchainMissing, VerificationFailed
+    from codegen.paths import default_cache
     from codegen.verify.cargo import cargo_environment, run_cargo
     from codegen.verify.hip_libraries import libraries_of
     from codegen.verify.machine import Machine

@@ -26,20 +26,11 @@ from codegen.errors import InputOutputError
 from codegen.release import is_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 LAYOUT = 1
 _STALE_SECONDS = 24 * 3600
 _REMEDY = "choose a writable cache with CANDLE_ROCM_FETCH_DIR"
-
-
-def default_cache(environ: Mapping[str, str] | None = None) -> Path:
-    """CANDLE_ROCM_FETCH_DIR, else `candle-rocm` in XDG_CACHE_HOME or `~/.cache`."""
-    environ = os.environ if environ is None else environ
-    if environ.get("CANDLE_ROCM_FETCH_DIR"):
-        return Path(environ["CANDLE_ROCM_FETCH_DIR"]).expanduser()
-    base = environ.get("XDG_CACHE_HOME") or ""
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "candle-rocm"
 
 
 @contextlib.contextmanager

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.candle.archive import unpack
-from codegen.candle.cache import FetchCache, default_cache, io_errors
+from codegen.candle.cache import FetchCache, io_errors
 from codegen.candle.cargo_config import USE_A_CHECKOUT
 from codegen.candle.registry import IndexEntry, Registry, connect, sha256
 from codegen.candle.workspace import restore_layout
 from codegen.errors import InputOutputError, RegistryUnreachable, UnknownRelease, UsageError
+from codegen.paths import default_cache
 from codegen.release import is_version, nearest, newest_first
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SKIPPED_FOLDERS = frozenset({"target", "node_modules", "cutlass"})
 """Besides hidden ones. cutlass is a git submodule of CUDA headers with 700 folders."""
 
+_PROGRAM = "`scan` and `diff` take the folder of a program that depends on Candle, too"
 _REMEDY = "give the root folder of a Candle checkout, or a version such as 0.11.1 to fetch one"
 
 
@@ -207,9 +208,16 @@ def _table(manifest: Mapping[str, Any], key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _remedy_near(root: Path) -> str:
-    """The usual remedy, or the folder that was probably meant: a parent of `root` that holds candle-core."""
+def candle_around(root: Path) -> Path | None:
+    """The Candle tree that a folder lies in, None where it lies in none."""
     for parent in root.absolute().parents:
         if (parent / "candle-core" / "Cargo.toml").is_file() and (parent / "Cargo.toml").is_file():
-            return f"give the workspace's root: {parent}"
-    return _REMEDY
+            return parent
+    return None
+
+
+def _remedy_near(root: Path) -> str:
+    """The usual remedy, or the folder that was probably meant: a parent of `root` that holds candle-core."""
+    if (around := candle_around(root)) is not None:
+        return f"give the workspace's root: {around}"
+    return f"{_REMEDY}; {_PROGRAM}"

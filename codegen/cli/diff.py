@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from codegen import terminal
 from codegen.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codegen.plan.model import FileChange
 
 
 @click.command("diff")
@@ -38,12 +44,21 @@ def command(
 ) -> None:
     """Print the unified diff that the phases make of pristine CANDLE; nothing is written.
 
+    CANDLE may be the folder of a program that uses Candle too: what can be mirrored there is.
     Without --phase, all phases that are ready. `git apply` takes the output.
     """
     from codegen.plan.analysis import analyse
-    from codegen.plan.patch import unified_diff
     from codegen.plan.workspace import open_workspace
 
+    if (program := options.program_plan(candle, gating)) is not None:
+        if as_json:
+            from codegen.report.json_document import dumps
+            from codegen.report.program import program_diff_document
+
+            terminal.say(dumps(program_diff_document(program)))
+        else:
+            _print(program.changes, stat=stat, color=color)
+        return
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     plan = (
         analyse(
@@ -61,16 +76,23 @@ def command(
         from codegen.report.json_document import dumps
 
         terminal.say(dumps(diff_document(plan, tried=workspace.tried)))
-    elif stat:
+    else:
+        _print(plan.changes, stat=stat, color=color)
+
+
+def _print(changes: Iterable[FileChange], *, stat: bool, color: str) -> None:
+    from codegen.plan.patch import unified_diff
+
+    if stat:
         from codegen.report.diff_document import stat_lines
 
-        for line in stat_lines(plan.changes):
+        for line in stat_lines(changes):
             terminal.say(line)
-    else:
-        # As bytes: a diff keeps its line ends and is UTF-8 on every platform. What `git apply` takes is exact.
-        coloured = _coloured(color)
-        person = coloured or terminal.for_a_person()
-        terminal.say_exactly(unified_diff(plan.changes, color=coloured, show=terminal.shown if person else str))
+        return
+    # As bytes: a diff keeps its line ends and is UTF-8 on every platform. What `git apply` takes is exact.
+    coloured = _coloured(color)
+    person = coloured or terminal.for_a_person()
+    terminal.say_exactly(unified_diff(changes, color=coloured, show=terminal.shown if person else str))
 
 
 def _coloured(choice: str) -> bool:

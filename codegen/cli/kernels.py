@@ -59,9 +59,9 @@ def list_ops(*, as_json: bool) -> None:
 def render(*, folder: Path | None, as_json: bool) -> None:
     """Write every kernel source, and the table docs/kernels.md."""
     from codegen.kernels.files import rendered_files, write_files
-    from codegen.paths import repository_root
+    from codegen.paths import checkout
 
-    root = folder or repository_root()
+    root = folder or checkout("generated/kernels and docs/kernels.md are a checkout's; name a folder with --to")
     files = rendered_files()
     if folder is not None:
         files = {path.removeprefix("generated/kernels/"): text for path, text in files.items() if path.startswith("g")}

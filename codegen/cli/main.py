@@ -29,6 +29,7 @@ COMMANDS = {
     "declare": "Keep edits of your own in files that candle-rocm wrote.",
     "revert": "Take phases back, to the last byte.",
     "verify": "cargo check, clippy and tests of the patched tree.",
+    "emulator": "Run a program on the emulated HIP device.",
     "kernels": "The HIP kernels: list, render, compile, and what they use of a GPU.",
     "bench": "How fast the kernels are on a GPU, beside a copy and PyTorch.",
     "doctor": "What this machine has and lacks.",

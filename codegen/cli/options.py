@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from codegen import terminal
+from codegen.paths import default_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from codegen.plan.decision import Decision
     from codegen.plan.draft import Discarded
+    from codegen.plan.program import ProgramPlan
     from codegen.plan.workspace import Workspace
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -81,6 +83,20 @@ def note_unforeseen(decisions: Iterable[Decision]) -> None:
 
     for line in unforeseen_notes(decisions):
         note(line)
+
+
+def program_plan(candle: str, gating: str | None) -> ProgramPlan | None:
+    """The sites of a program that uses Candle; None where `candle` is a Candle tree, or a version."""
+    from codegen.candle.program import find_program
+
+    program = find_program(candle)
+    if program is None:
+        return None
+    from codegen.plan.program import plan_program
+    from codegen.spec.kinds import Gating
+    from codegen.spec.loader import load_specs
+
+    return plan_program(program, load_specs(cache=default_cache() / "specs"), gating=Gating(gating or "dummy"))
 
 
 def print_json(command: str, workspace: Workspace, **content: object) -> None:

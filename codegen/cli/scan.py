@@ -54,6 +54,7 @@ def command(
 ) -> None:
     """List every backend site of CANDLE: handled, not applied yet, left alone (and why), or unknown.
 
+    CANDLE may be the folder of a program that uses Candle too: its sites, and what `diff` makes of them.
     Nothing is written, and no program of the tree is run (but with --oracle, which builds it). Exit 4 if a site is
     unknown, if a method of the backend traits has no template, or if rustc and the scan disagree.
     """
@@ -65,6 +66,17 @@ def command(
     from codegen.report.site_filter import SiteFilter
     from codegen.report.summary import summarise
 
+    if (program := options.program_plan(candle, gating)) is not None:
+        from codegen.report.program import program_document, program_lines
+
+        if output == "json":
+            from codegen.report.json_document import dumps
+
+            terminal.say(dumps(program_document(program)))
+            return
+        for line in program_lines(program):
+            terminal.say(line)
+        return
     wanted = SiteFilter.of(states=[STATES[state] for state in states], phases=phases, kinds=kinds, paths=paths)
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     specs = workspace.specs
@@ -117,7 +129,7 @@ def command(
 
 def _compare(workspace: Workspace, scan: Scan, work: Path | None) -> Comparison:
     """rustc's list of exhaustive matches in the pristine tree against the scan's."""
-    from codegen.candle.cache import default_cache
+    from codegen.paths import default_cache
     from codegen.verify.cargo import require_programs
     from codegen.verify.oracle import CRATE, exhaustive_matches
     from codegen.verify.oracle_compare import compare, compiled_matches, pristine_root

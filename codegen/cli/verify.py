@@ -179,7 +179,7 @@ def _device_variables(
 
 
 def _default_work() -> Path:
-    from codegen.candle.cache import default_cache
+    from codegen.paths import default_cache
 
     return default_cache() / "verify"
 

@@ -38,7 +38,7 @@ def command(*, as_json: bool) -> None:
 
 def known_releases() -> tuple[str, ...]:
     """The releases that `specs/candle.yaml` says all oracles were run on."""
-    from codegen.candle.cache import default_cache
+    from codegen.paths import default_cache
     from codegen.spec.loader import load_specs
 
     return tuple(release.version for release in load_specs(cache=default_cache() / "specs").candle.releases)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.errors import ToolchainMissing
-from codegen.paths import repository_root
+from codegen.rocm.workspaces import EMULATED_DEVICE
 
 FOLDER_VARIABLE = "CANDLE_ROCM_HIP"
 """Environment variable: a folder with libamdhip64.so and libhiprtc.so to use instead of what is found."""
 
-EMULATOR = "build/emulator/release"
-"""Where `make emulator` puts the emulated device's libraries, below the repository."""
+
+def emulator_folder() -> Path:
+    """Where `make emulator`, `verify` and `candle-rocm emulator` put the emulated device's libraries."""
+    return EMULATED_DEVICE.target / "release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,10 @@ def find_libraries() -> Libraries:
         return _load(named)
     if (real := _real()) is not None:
         return real
-    emulator = repository_root() / EMULATOR
+    emulator = emulator_folder()
     if not (emulator / "libamdhip64.so").exists():
         raise ToolchainMissing(
-            "no AMD GPU answers, and the emulated device is not built", remedy="build it with `make emulator`"
+            "no AMD GPU answers, and the emulated device is not built", remedy="build it: candle-rocm emulator"
         )
     return _load(str(emulator))
 

@@ -22,7 +22,7 @@ from codegen import own_folder, programs
 from codegen.errors import InputOutputError, KernelRejected, Problem
 from codegen.kernels.diagnostics import Diagnostic, read_diagnostics
 from codegen.kernels.origin import ORIGIN, Origins
-from codegen.paths import repository_root
+from codegen.paths import build_folder
 from codegen.rocm.toolchain import HOW_TO_GET_ONE
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class CodeObject:
 
 
 def default_folder() -> Path:
-    """`build/kernels` of the repository."""
-    return repository_root() / "build" / "kernels"
+    """`build/kernels` of the repository, or where else `build_folder` is."""
+    return build_folder() / "kernels"
 
 
 def compile_kernels(

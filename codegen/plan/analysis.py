@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codegen.candle.cache import default_cache
+from codegen.paths import default_cache
 from codegen.plan import cache
 
 if TYPE_CHECKING:

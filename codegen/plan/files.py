@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.candle.cache import default_cache
 from codegen.errors import ForeignBackend, InputOutputError, UnknownSite
 from codegen.kernels.dtypes import DTYPES
-from codegen.paths import repository_root, templates_dir
+from codegen.paths import default_cache, repository_root, templates_dir
 from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
 from codegen.release import in_range

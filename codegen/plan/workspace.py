@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.candle.cache import default_cache
 from codegen.candle.tree import CandleTree, open_tree
 from codegen.errors import CandleRocmError, Conflict, UsageError
+from codegen.paths import default_cache
 from codegen.plan import record as records
 from codegen.plan.home import RECORD
 from codegen.plan.texts import pristine_overlay

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen import own_folder
-from codegen.candle.cache import default_cache
 from codegen.errors import Location, Problem, TemplateInvalid
-from codegen.paths import templates_dir
+from codegen.paths import default_cache, templates_dir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

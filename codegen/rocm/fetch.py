@@ -20,7 +20,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, ToolchainMissing
-from codegen.paths import repository_root
+from codegen.paths import build_folder
 from codegen.rocm.apt import MIRROR_VARIABLE, PrivateApt, debian_mirror, unpack_deb
 from codegen.rocm.packages import ANCHOR, Part
 from codegen.rocm.wrappers import write_wrappers
@@ -63,8 +63,8 @@ class FetchedPart:
 
 
 def default_folder() -> Path:
-    """`build/rocm` of the repository."""
-    return repository_root() / "build" / "rocm"
+    """`build/rocm` of the repository, or where else `build_folder` is."""
+    return build_folder() / "rocm"
 
 
 def fetched(release: RocmRelease, part: Part, folder: Path | None = None) -> FetchedPart | None:

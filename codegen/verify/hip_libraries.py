@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, VerificationFailed
-from codegen.paths import repository_root
+from codegen.rocm.workspaces import EMULATED_DEVICE, HIP_ON_NVIDIA
 from codegen.verify.cargo import run_cargo
 from codegen.verify.nvidia import cuda_folders
 
@@ -15,32 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from codegen.rocm.workspaces import Workspace
     from codegen.verify.cargo import CargoRun
     from codegen.verify.machine import Machine
     from codegen.verify.target import Device
 
 LIBRARY_PATH = "LD_LIBRARY_PATH"
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """A cargo workspace of this repository that makes such libraries."""
-
-    name: str
-    """Its folder, and what `make` calls it."""
-    title: str
-    """What the libraries are, in messages."""
-    multiplied: tuple[str, ...] = ()
-    """Architectures that its rocBLAS has kernels for, in files as the real one has them; it looks for none if empty."""
-
-    @property
-    def target(self) -> str:
-        """Cargo's target folder, below the repository: the one that `make` uses."""
-        return f"build/{self.name}"
-
-
-EMULATED_DEVICE = Workspace("emulator", "the emulated HIP device", ("gfx1100", "gfx90a", "gfx942"))
-HIP_ON_NVIDIA = Workspace("nvidia", "HIP on NVIDIA")
 
 
 def libraries_of(
@@ -55,7 +34,6 @@ def libraries_of(
     workspace = HIP_ON_NVIDIA if device.on_nvidia else EMULATED_DEVICE
     return prepare_libraries(
         workspace,
-        repository_root(),
         variables=machine.variables,
         log=logs / f"{workspace.name}.log",
         needed=cuda_folders(machine) if device.on_nvidia else (),
@@ -65,7 +43,6 @@ def libraries_of(
 
 def prepare_libraries(
     workspace: Workspace,
-    repository: Path,
     *,
     variables: Mapping[str, str],
     log: Path,
@@ -80,11 +57,11 @@ def prepare_libraries(
 
     Raises VerificationFailed when the libraries do not build, InputOutputError when the folder cannot be written.
     """
-    target = repository / workspace.target
+    target = workspace.target
     on_message(f"building {workspace.title}")
-    arguments = ("build", "--release", "--locked", "--manifest-path", str(repository / workspace.name / "Cargo.toml"))
+    arguments = ("build", "--release", "--locked", "--manifest-path", str(workspace.sources / "Cargo.toml"))
     run = cargo(
-        repository,
+        workspace.sources.parent,
         (*arguments, "--target-dir", str(target)),
         log=log,
         environment={"CARGO_TERM_COLOR": "never", "CARGO_TERM_PROGRESS_WHEN": "never"},

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from codegen import terminal
 from codegen.errors import CandleRocmError, ExitCode, InputOutputError
-from codegen.paths import repository_root
+from codegen.paths import checkout
 from codegen.spec.loader import load_specs
 from codegen.spec.model import Model
 from codegen.verify.judge import Verdict
@@ -109,11 +109,11 @@ def _public(run: StepRun) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Renew the record and docs/acceptance.md; further work folders of `verify` may be named. The exit code."""
-    from codegen.candle.cache import default_cache
+    from codegen.paths import default_cache
     from codegen.verify.acceptance import ACCEPTANCE, parse_acceptance
     from codegen.verify.account import DOCUMENTED, document
 
-    root = repository_root()
+    root = checkout("the record is a checkout's")
     build = root / "build"
     folders = [build, *sorted(build.glob("*/")), default_cache() / "verify", *map(Path, arguments)]
     try:

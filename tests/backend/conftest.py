@@ -14,13 +14,13 @@ import pytest
 from work_folder import work_folder
 
 from codegen.candle.tree import open_tree
-from codegen.paths import repository_root
 from codegen.plan.build import plan_tree
+from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
 from codegen.spec.loader import load_specs
 from codegen.verify.cargo import cargo_environment, run_cargo
 from codegen.verify.device_use import RECORD, DeviceUse, read_use
-from codegen.verify.hip_libraries import EMULATED_DEVICE, LIBRARY_PATH, prepare_libraries
+from codegen.verify.hip_libraries import LIBRARY_PATH, prepare_libraries
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import FEATURE
 
@@ -84,9 +84,7 @@ def work() -> Path:
 @pytest.fixture(scope="session")
 def emulator(work: Path) -> dict[str, str]:
     """The variables with which programs run on the emulated device."""
-    return prepare_libraries(
-        EMULATED_DEVICE, repository_root(), variables=os.environ, log=work / "logs" / "emulator.log"
-    )
+    return prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=work / "logs" / "emulator.log")
 
 
 @pytest.fixture(scope="session")

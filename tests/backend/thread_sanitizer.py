@@ -14,8 +14,8 @@ import sys
 from work_folder import work_folder
 
 from backend.conftest import PROBE_SOURCES, Program
-from codegen.paths import repository_root
-from codegen.verify.hip_libraries import EMULATED_DEVICE, prepare_libraries
+from codegen.rocm.workspaces import EMULATED_DEVICE
+from codegen.verify.hip_libraries import prepare_libraries
 from codegen.verify.scratch import ScratchTree
 
 TARGET = "x86_64-unknown-linux-gnu"
@@ -31,7 +31,7 @@ LIBRARIES = ("libamdhip64.so", "libhiprtc.so", "librocblas.so")
 def main() -> int:
     """Builds the program and runs it; 1 if a race was reported or a run failed."""
     work = work_folder("thread-sanitizer")
-    emulator = prepare_libraries(EMULATED_DEVICE, repository_root(), variables=os.environ, log=work / "emulator.log")
+    emulator = prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=work / "emulator.log")
     probe = Program("candle-nn", "backend_probe", PROBE_SOURCES)
     scratch = ScratchTree(work / "tree", work / "target")
     with scratch.exclusive():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from surroundings import SWITCHES
 
+from codegen.device import libraries
 from codegen.device.hip import Device, HipError, Launch, Module, compile_source
-from codegen.device.libraries import EMULATOR, FOLDER_VARIABLE
-from codegen.paths import repository_root
+from codegen.device.libraries import FOLDER_VARIABLE
 
 if TYPE_CHECKING:
     from codegen.device.libraries import Libraries
@@ -50,7 +50,7 @@ class Emulator(Device):
 
 def emulator_folder() -> Path:
     """Where the emulator's libraries are, with mutants if one is tried; skips the test if they are not built."""
-    folder = Path(os.environ[FOLDER_VARIABLE]) if SWITCHES & os.environ.keys() else repository_root() / EMULATOR
+    folder = Path(os.environ[FOLDER_VARIABLE]) if SWITCHES & os.environ.keys() else libraries.emulator_folder()
     if not (folder / "libamdhip64.so").exists():
         pytest.skip("the emulated device is not built (make emulator)")
     return folder

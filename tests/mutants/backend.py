@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.paths import repository_root
+from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.verify.cargo import cargo_environment
-from codegen.verify.hip_libraries import EMULATED_DEVICE, prepare_libraries
+from codegen.verify.hip_libraries import prepare_libraries
 from codegen.verify.scratch import ScratchTree
 from mutants.baseline import names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
@@ -63,7 +63,7 @@ class Backend:
         from benchmarks.patched import patched
 
         log = work / "logs" / "emulator.log"
-        emulator = prepare_libraries(EMULATED_DEVICE, repository_root(), variables=os.environ, log=log, on_message=say)
+        emulator = prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=log, on_message=say)
         _, subject = patched(release)
         libraries = sorted((Path(emulator["ROCM_PATH"]) / "lib").glob("*.so"))
         files = {**subject.patched, **{library.name: library.read_bytes() for library in libraries}}

@@ -14,7 +14,7 @@ from loopback_registry import LoopbackRegistry, crate_archive
 from codegen.candle import cache as cache_module
 from codegen.candle import fetch as fetch_module
 from codegen.candle import registry as registry_module
-from codegen.candle.cache import FetchCache, default_cache
+from codegen.candle.cache import FetchCache
 from codegen.candle.fetch import cached_releases, copy_release, fetch, fetch_release
 from codegen.errors import (
     ChecksumMismatch,
@@ -24,6 +24,7 @@ from codegen.errors import (
     UnknownRelease,
     UsageError,
 )
+from codegen.paths import default_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REMEDY = "\n  = help: give the root folder of a Candle checkout, or a version such as 0.11.1 to fetch one"
+PROGRAM = "; `scan` and `diff` take the folder of a program that depends on Candle, too"
 
 ROOT = """
 [workspace]
@@ -198,7 +199,7 @@ def test_file_instead_of_a_folder(root: Path) -> None:
 
 
 def test_folder_without_manifest(tmp_path: Path) -> None:
-    assert refused(tmp_path) == f"not a Candle tree: {tmp_path} has no Cargo.toml{REMEDY}"
+    assert refused(tmp_path) == f"not a Candle tree: {tmp_path} has no Cargo.toml{REMEDY}{PROGRAM}"
 
 
 def test_folder_inside_candle_names_the_root(root: Path) -> None:
@@ -212,9 +213,8 @@ def test_folder_inside_candle_names_the_root(root: Path) -> None:
 
 def test_workspace_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "Cargo.toml").write_text('[workspace]\nmembers = ["a"]\n')
-    assert (
-        refused(tmp_path) == f"not a Candle tree: {tmp_path} is a cargo workspace without the crate candle-core{REMEDY}"
-    )
+    said = f"not a Candle tree: {tmp_path} is a cargo workspace without the crate candle-core{REMEDY}{PROGRAM}"
+    assert refused(tmp_path) == said
 
 
 @pytest.mark.parametrize("version", ["", 'version = "next"'])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-    from codegen.verify import hip_libraries
+    from codegen.rocm.workspaces import Workspace as LibraryWorkspace
 
 CRATES = ("candle-core", "candle-nn", "candle-transformers")
 TOOLS = ("cargo", "rustc", "rustfmt", "cargo-clippy", "git")
@@ -231,7 +231,7 @@ def test_libraries_are_built_for_the_device_that_steps_run_on(
 ) -> None:
     built: list[tuple[str, str, tuple[str, ...]]] = []
 
-    def prepare(which: hip_libraries.Workspace, *_arguments: object, log: Path, **more: Any) -> dict[str, str]:
+    def prepare(which: LibraryWorkspace, *_arguments: object, log: Path, **more: Any) -> dict[str, str]:
         built.append((which.name, log.name, tuple(more["needed"])))
         return {"ROCM_PATH": "/there"}
 

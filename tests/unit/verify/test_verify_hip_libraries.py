@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from codegen.errors import VerificationFailed
-from codegen.paths import repository_root
+from codegen.paths import HOME_VARIABLE, repository_root
+from codegen.rocm.workspaces import EMULATED_DEVICE, HIP_ON_NVIDIA, Workspace
 from codegen.verify.cargo import CargoRun
-from codegen.verify.hip_libraries import EMULATED_DEVICE, HIP_ON_NVIDIA, Workspace, prepare_libraries
+from codegen.verify.hip_libraries import prepare_libraries
 
 
 class Cargo:
@@ -39,7 +40,10 @@ def prepared(
     **variables: str,
 ) -> dict[str, str]:
     log = repository / f"{workspace.name}.log"
-    return prepare_libraries(workspace, repository, variables=variables, log=log, needed=needed, cargo=cargo)
+    (repository / "specs").mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(HOME_VARIABLE, str(repository))
+        return prepare_libraries(workspace, variables=variables, log=log, needed=needed, cargo=cargo)
 
 
 @pytest.mark.parametrize("workspace", [EMULATED_DEVICE, HIP_ON_NVIDIA], ids=["emulator", "nvidia"])
@@ -58,7 +62,7 @@ def test_the_libraries_are_linked_as_a_rocm_installation_has_them(tmp_path: Path
 @pytest.mark.parametrize("workspace", [EMULATED_DEVICE, HIP_ON_NVIDIA], ids=["emulator", "nvidia"])
 def test_the_workspace_is_there_and_make_builds_it_in_the_same_place(workspace: Workspace) -> None:
     root = repository_root()
-    built = f"--manifest-path {workspace.name}/Cargo.toml --target-dir {workspace.target}\n"
+    built = f"--manifest-path {workspace.name}/Cargo.toml --target-dir {workspace.target.relative_to(root)}\n"
     assert (root / workspace.name / "Cargo.toml").is_file()
     assert f"\n{workspace.name}: ##" in (makefile := (root / "Makefile").read_text(encoding="utf-8"))
     assert f"\tcargo build --quiet --release --locked {built}" in makefile
