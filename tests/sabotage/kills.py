@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 LOOK_SECONDS = 0.002
-TURNS = 12
-"""A kill falls on one of so many programs that start."""
 ENDED_BY = "ended with signal 9 (SIGKILL)"
 
 
@@ -59,14 +57,14 @@ def programs(target: Path) -> Iterator[tuple[int, str]]:
 
 
 def killed(
-    release: str, step: str, options: Sequence[str], work: Path, chance: random.Random, count: int
+    release: str, step: str, options: Sequence[str], work: Path, chance: random.Random, count: int, turns: int
 ) -> list[Kill]:
-    """Run a step, kill so many programs on the way; fewer when the moment of the others never came."""
+    """Run a step, kill `count` programs on the way; fewer when the moment of the others never came."""
     arguments = ["verify", release, *options, "--work", str(work), "--json", "--only", step]
     command = [sys.executable, "-m", "codegen", *arguments]
     victims: list[tuple[str, float]] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        killer = Killer(chance, work / "target", count)
+        killer = Killer(chance, work / "target", max(1, turns // count))
         while process.poll() is None and len(victims) < count:
             victims += killer.look()
             time.sleep(LOOK_SECONDS)
@@ -78,10 +76,10 @@ def killed(
 class Killer:
     """Draws which program of those that start is killed, and when; after each kill anew."""
 
-    def __init__(self, chance: random.Random, target: Path, count: int) -> None:
+    def __init__(self, chance: random.Random, target: Path, among: int) -> None:
         self._chance = chance
         self._target = target
-        self._among = max(1, TURNS // count)
+        self._among = among
         self._known: set[int] = set()
         self._draw()
 
@@ -140,6 +138,9 @@ def main() -> int:
     parser.add_argument("releases", nargs="+")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--each", type=int, default=1, help="so many in each run of a step")
+    parser.add_argument(
+        "--turns", type=int, default=12, help="they fall on so many programs, of those that start first"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--runtime", help="as `verify` has it")
@@ -153,7 +154,8 @@ def main() -> int:
     with unrecorded(work):
         while len(kills) < options.count:
             step = chance.choice(options.only or ["rocm-tests"])
-            found = killed(next(turns), step, choices, work, chance, min(options.each, options.count - len(kills)))
+            each = min(options.each, options.count - len(kills))
+            found = killed(next(turns), step, choices, work, chance, each, options.turns)
             for kill in found:
                 verdict = "seen" if kill.said else "UNSEEN"
                 what = f"{kill.release} {kill.step}: {kill.program} after {kill.after:.2f} s"
