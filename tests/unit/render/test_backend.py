@@ -114,6 +114,7 @@ FILES = {
         *(f"rocm_backend/{name}.rs" for name in ("hip", "memory", "storage", "stream", "event", "gpu", "queue")),
         *(f"rocm_backend/{name}.rs" for name in ("staging", "allocator", "allocator/pool", "allocator/tests")),
         *(f"rocm_backend/{name}.rs" for name in ("api", "api/library", "api/functions_dynamic")),
+        *(f"rocm_backend/{name}.rs" for name in ("installation_dynamic", "installation_linked", "loaded")),
     ],
     3: [
         "tests/rocm_launches.rs",
@@ -126,7 +127,21 @@ FILES = {
         *(f"rocm_backend/{name}.rs" for name in ("mod", "backend_device", "backend_storage", "device", "storage")),
         *(
             f"rocm_backend/{name}.rs"
-            for name in ("gpu", "queue", "blas", "element", "miopen", "readback", "testing", "tests", "views")
+            for name in (
+                "gpu",
+                "queue",
+                "hip",
+                "installation_dynamic",
+                "loaded",
+                "blas",
+                "blas_kernels",
+                "element",
+                "miopen",
+                "readback",
+                "testing",
+                "tests",
+                "views",
+            )
         ),
         "rocm_backend/rocrand.rs",
         "rocm_backend/ops/by_rocrand.rs",
@@ -135,7 +150,10 @@ FILES = {
         *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "argsort", "binary", "by_miopen", "cast", "compare")),
         *(f"rocm_backend/ops/{name}.rs" for name in ("conv", "conv_product", "copy", "elementwise", "fill", "host")),
         *(f"rocm_backend/ops/{name}.rs" for name in ("ids", "im2col", "index_add", "indexing", "matmul", "number")),
-        *(f"rocm_backend/ops/{name}.rs" for name in ("operand", "parametric", "planes", "pool", "random", "reduce")),
+        *(
+            f"rocm_backend/ops/{name}.rs"
+            for name in ("operand", "own_matmul", "parametric", "planes", "pool", "random", "reduce")
+        ),
         *(f"rocm_backend/ops/{name}.rs" for name in ("rows", "scatter_add", "tiles", "unary", "upsample")),
         *(f"rocm_backend/ops/{name}.rs" for name in ("where_cond", "widths")),
     ],

@@ -52,7 +52,9 @@ def test_the_libraries_are_linked_as_a_rocm_installation_has_them(tmp_path: Path
     variables = prepared(tmp_path, cargo, workspace)
     folder = tmp_path / "build" / workspace.name / "rocm"
     assert variables == {"ROCM_PATH": str(folder), "LD_LIBRARY_PATH": str(folder / "lib")}
-    assert sorted(path.name for path in (folder / "lib").iterdir()) == ["libamdhip64.so", "librocblas.so"]
+    kernels = [path.name for path in (folder / "lib/rocblas/library").glob("*")]
+    assert sorted(kernels) == [f"TensileLibrary_lazy_{name}.dat" for name in workspace.multiplied]
+    assert sorted(path.name for path in (folder / "lib").glob("*.so")) == ["libamdhip64.so", "librocblas.so"]
     built = tmp_path / "build" / workspace.name / "release/libamdhip64.so"
     assert (folder / "lib/libamdhip64.so").resolve() == built
     assert cargo.asked[:3] == ("build", "--release", "--locked")
