@@ -13,6 +13,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process;
 
 const PATH_VARIABLES: [&str; 2] = ["ROCM_PATH", "HIP_PATH"];
 const LIBRARY_FOLDERS: [&str; 3] = ["lib", "lib64", "lib/x86_64-linux-gnu"];
@@ -32,11 +33,20 @@ const LIBRARIES: [(&str, &str); 5] = [
     ("rocrand", "CARGO_FEATURE_ROCM_ROCRAND"),
 ];
 
+/// Either keeps rocm-rs's build script from generating bindings, which it brings along.
+const BINDGEN_VARIABLES: [&str; 2] = ["SKIP_BINDGEN", "DOCS_RS"];
+const SKIP_BINDGEN: &str = "set SKIP_BINDGEN=1 in the environment, or in [env] of your project's .cargo/config.toml: \
+     rocm-rs wants libclang and headers without it (candle-rocm's --runtime dynamic needs no variable)";
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(candle_rocm_absent, values(any()))");
     if env::var_os("CARGO_FEATURE_ROCM").is_none() {
         return;
+    }
+    if BINDGEN_VARIABLES.into_iter().all(is_unset) {
+        eprintln!("{SKIP_BINDGEN}");
+        process::exit(1);
     }
     for variable in PATH_VARIABLES {
         println!("cargo:rerun-if-env-changed={variable}");
@@ -144,6 +154,10 @@ fn has_few_entries(folder: &Path) -> bool {
         }
     }
     true
+}
+
+fn is_unset(variable: &str) -> bool {
+    env::var_os(variable).is_none()
 }
 
 /// The folders that may hold ROCm, in order of preference.

@@ -1,0 +1,60 @@
+"""Crates in folders of their own that use a patched Candle, and where they are built."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from codegen.verify.device_use import RECORD, DeviceUse, read_use
+from releases.command_line import candle_rocm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PATCHED = ("candle-core", "candle-nn", "candle-transformers", "candle-datasets")
+OWN = Path(__file__).with_name("program")
+"""A program that nothing but its manifest ties to Candle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program ended, and what it did with the device."""
+
+    output: str
+    use: DeviceUse
+
+
+def patched_candle(folder: Path, release: str, *options: str) -> Path:
+    """A folder with the release, patched as users do it; one that is there already is kept if it is as apply leaves it."""
+    if folder.is_dir() and candle_rocm("check", folder, *options).code != 0:
+        shutil.rmtree(folder)
+    if not folder.is_dir():
+        fetched = candle_rocm("fetch", release, "--to", folder)
+        assert fetched.code == 0, fetched.stderr
+        applied = candle_rocm("apply", folder, *options)
+        assert applied.code == 0, applied.stderr
+    return folder
+
+
+def with_patch(program: Path, candle: Path) -> None:
+    """Adds to a program's manifest what docs/use-in-your-program.md says, and takes another release out of its lock."""
+    lines = [f'{name} = {{ path = "{candle}/{name}" }}' for name in PATCHED]
+    manifest = program / "Cargo.toml"
+    manifest.write_text("\n".join([manifest.read_text(encoding="utf-8"), "[patch.crates-io]", *lines, ""]))
+
+
+def cargo(program: Path, target: Path, *arguments: str, variables: Mapping[str, str]) -> Ran:
+    """Runs cargo in the program's folder, and what it runs on the device; it has to end well."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("SKIP_BINDGEN", "ROCM_PATH")}
+    with TemporaryDirectory() as record:
+        environment = {**kept, "CARGO_TARGET_DIR": str(target), RECORD: record, **variables}
+        done = subprocess.run(
+            ["cargo", *arguments], cwd=program, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        return Ran(done.stdout, read_use(Path(record)))
