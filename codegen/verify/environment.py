@@ -135,6 +135,9 @@ def rocm_folder(machine: Machine) -> str:
     return machine.variables.get("ROCM_PATH") or DEFAULT_ROCM
 
 
+_ROCM_RS_ONLY = "needed with --runtime rocm-rs only, whose phase 0 sets SKIP_BINDGEN in the tree"
+
+
 def bindgen_skipped(machine: Machine, tree: Path | None) -> str | None:
     """Where SKIP_BINDGEN is set: `environment`, the tree's cargo configuration, or None."""
     if machine.variables.get(SKIP_BINDGEN):
@@ -276,10 +279,8 @@ def _skip_bindgen(where: str | None, tree: Path | None) -> Check:
         return Check("skip-bindgen", title, Need.NONE, State.OK, "set in the environment")
     if where is not None:
         return Check("skip-bindgen", title, Need.NONE, State.OK, f"set in the tree's {where}")
-    if tree is None:
-        return Check(
-            "skip-bindgen", title, Need.NONE, State.UNSET, "phase 0 sets it in the Candle tree it is applied to"
-        )
+    if not _links_rocm(tree):
+        return Check("skip-bindgen", title, Need.NONE, State.UNSET, _ROCM_RS_ONLY)
     remedy = "apply phase 0, which sets it in .cargo/config.toml; without it rocm-rs needs libclang and ROCm's headers"
     return Check("skip-bindgen", title, Need.NONE, State.UNUSUAL, "not set in the tree's .cargo/config.toml", remedy)
 
@@ -291,11 +292,20 @@ def _bindgen(machine: Machine, skip_bindgen: str | None, tree: Path | None) -> C
         return Check("libclang", title, Need.GPU, State.OK, found)
     if skip_bindgen is not None:
         return Check("libclang", title, Need.NONE, State.OK, f"not needed: {SKIP_BINDGEN} is set")
-    if tree is None:
-        found = f"not found; not needed in a tree with phase 0, which sets {SKIP_BINDGEN}"
-        return Check("libclang", title, Need.NONE, State.UNSET, found)
+    if not _links_rocm(tree):
+        return Check("libclang", title, Need.NONE, State.UNSET, f"not found; {_ROCM_RS_ONLY}")
     remedy = f"set {SKIP_BINDGEN}=1 (rocm-rs brings its bindings), or `apt install libclang-dev` and set LIBCLANG_PATH"
     return Check("libclang", title, Need.GPU, State.MISSING, f"not found, and {SKIP_BINDGEN} is not set", remedy)
+
+
+def _links_rocm(tree: Path | None) -> bool:
+    """Whether a tree has the dependency of `--runtime rocm-rs`, whose build script would generate bindings."""
+    if tree is None:
+        return False
+    try:
+        return "rocm-rs" in (tree / "candle-core" / "Cargo.toml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
 
 
 def _libclang(machine: Machine) -> str | None:

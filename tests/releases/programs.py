@@ -30,7 +30,7 @@ class Ran:
 
 
 def patched_candle(folder: Path, release: str, *options: str) -> Path:
-    """A folder with the release, patched as users do it; one that is there already is kept if it is as apply leaves it."""
+    """A folder with the release, patched as users do it; one that is as apply leaves it is kept."""
     if folder.is_dir() and candle_rocm("check", folder, *options).code != 0:
         shutil.rmtree(folder)
     if not folder.is_dir():
@@ -46,6 +46,15 @@ def with_patch(program: Path, candle: Path) -> None:
     lines = [f'{name} = {{ path = "{candle}/{name}" }}' for name in PATCHED]
     manifest = program / "Cargo.toml"
     manifest.write_text("\n".join([manifest.read_text(encoding="utf-8"), "[patch.crates-io]", *lines, ""]))
+
+
+def using(folder: Path, name: str, version: str, release: str) -> None:
+    """A program of ours (published/NAME.rs) that uses a published crate."""
+    (folder / "src").mkdir(parents=True)
+    shutil.copy(OWN.with_name("published") / f"{name}.rs", folder / "src" / "main.rs")
+    manifest = (OWN / "Cargo.toml").read_text(encoding="utf-8").replace('"0.11"', f'"{release}"')
+    head, _, tail = manifest.partition("[dependencies]\n")
+    (folder / "Cargo.toml").write_text(f'{head}[dependencies]\n{name} = "{version}"\n{tail}', encoding="utf-8")
 
 
 def cargo(program: Path, target: Path, *arguments: str, variables: Mapping[str, str]) -> Ran:

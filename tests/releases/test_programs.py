@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,10 +13,12 @@ import pytest
 from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import Runtime
 from codegen.verify.hip_libraries import prepare_libraries
-from releases.programs import OWN, cargo, patched_candle, with_patch
+from releases.command_line import PROGRAM
+from releases.programs import OWN, cargo, patched_candle, using, with_patch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
@@ -27,23 +27,8 @@ VARIABLES: Mapping[Runtime, Mapping[str, str]] = {Runtime.DYNAMIC: {}, Runtime.R
 """What has to be set when a program is built."""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A crate that nobody of this project wrote."""
-
-    name: str
-    version: str
-    candle: str
-    """The release that it is built with."""
-    test: tuple[str, ...]
-    """Which of its tests run."""
-    passed: int
-
-
-PUBLISHED = (
-    Published("candle-optimisers", "0.10.2", "0.10.2", ("--test", "adam_tests", "--test", "lbfgs_tests"), 2),
-    Published("candle-einops", "0.2.0", "0.11.1", ("--test", "einops", "--test", "einsum_binary"), 2),
-)
+PUBLISHED = (("candle-einops", "=0.2.0", "0.11.1"), ("candle-optimisers", "=0.10.2", "0.10.2"))
+"""Crates that nobody of this project wrote, and the release that each is built with."""
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +97,37 @@ def test_linked_the_program_says_what_to_set(work: Path, newest: str, emulator: 
     assert line.strip().startswith(
         "set SKIP_BINDGEN=1 in the environment, or in [env] of your project's .cargo/config.toml"
     )
+
+
+@pytest.mark.skipif("RELEASES" in os.environ, reason="builds two more Candles: not in the share that RELEASES leaves")
+@pytest.mark.parametrize(("name", "version", "release"), PUBLISHED, ids=lambda word: str(word).lstrip("="))
+def test_published_crates_compute_on_the_device(
+    name: str, version: str, release: str, work: Path, newest: str, emulator: dict[str, str]
+) -> None:
+    runtime = Runtime.DYNAMIC
+    suffix = f"{release}-{runtime}"
+    candle = patched_candle(work / "programs" / f"candle-{suffix}", release, "--runtime", runtime)
+    folder = work / "programs" / f"uses-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    using(folder, name, version, release)
+    with_patch(folder, candle)
+
+    done = cargo(folder, work / "target", "run", "--features", "rocm", variables=emulator)
+
+    assert done.output.splitlines() == ["rocm: true", "as on the CPU"]
+    assert done.use.launches > 0
+
+
+def test_the_command_runs_a_program_on_the_device(program: Path, runtime: Runtime, work: Path) -> None:
+    """As README says: `candle-rocm emulator cargo run --features rocm`."""
+    done = subprocess.run(
+        [PROGRAM, "emulator", "cargo", "run", "--features", "rocm"],
+        cwd=program,
+        env={**os.environ, "CARGO_TARGET_DIR": str(work / "target"), **VARIABLES[runtime]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "device: Rocm { gpu_id: 0 }"

@@ -6,9 +6,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from releases.programs import OWN, PATCHED
 
 pytestmark = [pytest.mark.network]
 
@@ -35,6 +38,21 @@ def test_the_transcript_is_what_happens(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         pattern = re.escape(shown).replace(re.escape("..."), ".*")
         assert re.fullmatch(pattern, done.stdout, re.DOTALL), f"$ {command}\n{done.stdout}"
+
+
+def test_the_five_lines_are_what_the_tests_programs_have() -> None:
+    """README and the page for programs say the same, and test_programs.py builds with it."""
+    page = README.parent / "docs" / "use-in-your-program.md"
+    blocks = [re.search(r"```toml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL) for path in (README, page)]
+    shown = [tomllib.loads(block[1]) for block in blocks if block is not None]
+    own = tomllib.loads((OWN / "Cargo.toml").read_text(encoding="utf-8"))
+
+    assert len(shown) == 2
+    assert shown[0] == shown[1]
+    assert shown[0]["features"] == own["features"]
+    (patched,) = shown[0]["patch"].values()
+    assert patched.keys() == own["dependencies"].keys()
+    assert patched.keys() <= set(PATCHED)
 
 
 def test_every_command_of_the_reference_exists() -> None:

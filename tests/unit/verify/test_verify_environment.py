@@ -179,8 +179,23 @@ def test_skip_bindgen_in_the_tree(tmp_path: Path) -> None:
     assert checks["libclang"].state is State.OK
 
 
+def test_a_tree_that_links_nothing_needs_neither(tmp_path: Path) -> None:
+    """With the default runtime; it was told once to set SKIP_BINDGEN, or to install libclang."""
+    put(
+        tmp_path / "tree",
+        "candle-core/Cargo.toml",
+        "[dependencies]\nlibloading = \"0.8\"\n",
+    )
+    checks = found(machine(tmp_path / "root"), tmp_path / "tree")
+    assert [checks[name].state for name in ("skip-bindgen", "libclang")] == [State.UNSET, State.UNSET]
+    assert "with --runtime rocm-rs only" in checks["libclang"].found
+
+
 def test_a_tree_without_skip_bindgen_needs_libclang(tmp_path: Path) -> None:
     put(tmp_path / "tree", ".cargo/config.toml", "= broken")
+    put(
+        tmp_path / "tree", "candle-core/Cargo.toml", "[dependencies]\nrocm-rs = \"0.5\"\n"
+    )
     checks = found(machine(tmp_path / "root"), tmp_path / "tree")
     assert checks["skip-bindgen"].state is State.UNUSUAL
     assert checks["libclang"].verdict == "missing (optional without a GPU)"
