@@ -184,7 +184,7 @@ def test_a_tree_that_links_nothing_needs_neither(tmp_path: Path) -> None:
     put(
         tmp_path / "tree",
         "candle-core/Cargo.toml",
-        "[dependencies]\nlibloading = \"0.8\"\n",
+        '[dependencies]\nlibloading = "0.8"\n',
     )
     checks = found(machine(tmp_path / "root"), tmp_path / "tree")
     assert [checks[name].state for name in ("skip-bindgen", "libclang")] == [State.UNSET, State.UNSET]
@@ -193,9 +193,7 @@ def test_a_tree_that_links_nothing_needs_neither(tmp_path: Path) -> None:
 
 def test_a_tree_without_skip_bindgen_needs_libclang(tmp_path: Path) -> None:
     put(tmp_path / "tree", ".cargo/config.toml", "= broken")
-    put(
-        tmp_path / "tree", "candle-core/Cargo.toml", "[dependencies]\nrocm-rs = \"0.5\"\n"
-    )
+    put(tmp_path / "tree", "candle-core/Cargo.toml", '[dependencies]\nrocm-rs = "0.5"\n')
     checks = found(machine(tmp_path / "root"), tmp_path / "tree")
     assert checks["skip-bindgen"].state is State.UNUSUAL
     assert checks["libclang"].verdict == "missing (optional without a GPU)"
