@@ -95,6 +95,8 @@ class _Member(tarfile.TarInfo):
         member = super().frombuf(buf, encoding, errors)
         if member.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
             raise _TooLarge("it has headers in pax's form, which cargo does not write")
+        if member.type == tarfile.GNUTYPE_SPARSE:  # its holes are no bytes of the stream, which is what is counted
+            raise _TooLarge(f"`{member.name}` is a file with holes, which cargo does not write")
         if member.type not in (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE) and member.size > MAX_HEADER_BYTES:
             raise _TooLarge(f"the header of `{member.name}` has more than {MAX_HEADER_BYTES >> 10} KiB")
         return member

@@ -39,6 +39,8 @@ ROOT_CRATES = (
 )
 """Where the search for a release's crates starts; whatever they depend on from the same release comes along."""
 
+MOST_CRATES = 100
+"""Of a release; Candle has twelve."""
 _CONNECTIONS = 4
 _CANDLE_CRATE = re.compile(r"candle-[a-z0-9_-]+")
 
@@ -209,6 +211,11 @@ def _closure(registry: Registry, version: str) -> tuple[tuple[PublishedCrate, ..
         while wanted:
             answers = dict(pool.map(look_up, sorted(wanted)))
             found |= answers
+            if len(found) > MOST_CRATES:
+                raise RegistryUnreachable(
+                    f"the index says that Candle {version} has more than {MOST_CRATES} crates",
+                    remedy=f"check the registry that cargo is configured for; or {USE_A_CHECKOUT}",
+                )
             wanted = {
                 dependency.crate
                 for entry in answers.values()

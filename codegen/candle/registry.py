@@ -6,6 +6,7 @@ Formats: https://doc.rust-lang.org/cargo/reference/registry-index.html
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ MOST_OF_INDEX = 16 << 20
 MOST_OF_CRATE = 64 << 20
 """Bytes; crates.io takes crates of 10 MiB."""
 _CHUNK = 1 << 16
+_CHECKSUM = re.compile(r"[0-9a-f]{64}")
 PAUSES_SECONDS = (0.2, 0.8)
 """Waits before the second and the third attempt."""
 
@@ -77,7 +79,7 @@ class Registry:
             return ()
         try:
             return tuple(_entry(json.loads(line)) for line in content.splitlines() if line.strip())
-        except (ValueError, KeyError, TypeError) as cause:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as cause:
             raise RegistryUnreachable(
                 f"{url} is not a file of a crate index: {cause!r}", remedy=_REMEDY_ANSWER
             ) from cause
@@ -165,13 +167,27 @@ def _prefix(name: str) -> str:
 
 
 def _entry(line: dict[str, Any]) -> IndexEntry:
-    dependencies = tuple(Requirement(each.get("package") or each["name"], each["req"]) for each in line["deps"])
-    return IndexEntry(line["name"], line["vers"], line["cksum"].lower(), bool(line["yanked"]), dependencies)
+    dependencies = tuple(
+        Requirement(str(each.get("package") or each["name"]), str(each["req"])) for each in line["deps"]
+    )
+    name, version, checksum = str(line["name"]), str(line["vers"]), str(line["cksum"]).lower()
+    if _CHECKSUM.fullmatch(checksum) is None:
+        raise ValueError(f"{checksum[:80]!r} is no SHA-256")
+    return IndexEntry(name, version, checksum, bool(line["yanked"]), dependencies)
 
 
 def _opener(source: Source) -> OpenerDirector:
     import ssl
-    from urllib.request import HTTPSHandler, ProxyHandler, build_opener
+    from urllib.request import (
+        HTTPDefaultErrorHandler,
+        HTTPErrorProcessor,
+        HTTPHandler,
+        HTTPRedirectHandler,
+        HTTPSHandler,
+        OpenerDirector,
+        ProxyHandler,
+        UnknownHandler,
+    )
 
     context = ssl.create_default_context()  # reads SSL_CERT_FILE and SSL_CERT_DIR
     if source.cainfo is not None:
@@ -183,7 +199,12 @@ def _opener(source: Source) -> OpenerDirector:
                 remedy="correct CARGO_HTTP_CAINFO or `http.cainfo` in cargo's configuration",
             ) from cause
     proxies = None if source.proxy is None else {"http": source.proxy, "https": source.proxy}
-    opener = build_opener(HTTPSHandler(context=context), ProxyHandler(proxies))
+    # Not build_opener, which knows file:, ftp: and data: too: an index says where crates are.
+    opener = OpenerDirector()
+    for kind in (UnknownHandler, HTTPHandler, HTTPDefaultErrorHandler, HTTPRedirectHandler, HTTPErrorProcessor):
+        opener.add_handler(kind())
+    opener.add_handler(HTTPSHandler(context=context))
+    opener.add_handler(ProxyHandler(proxies))
     opener.addheaders = [("User-Agent", "candle-rocm")]  # crates.io refuses requests without one
     return opener
 
@@ -232,6 +253,8 @@ def _get(opener: OpenerDirector, url: str, *, most: int) -> bytes | None:
                 break
         except URLError as cause:
             reason = str(cause.reason)
+            if "unknown url type" in reason:
+                break
             if "CERTIFICATE_VERIFY_FAILED" in reason:
                 break
         except (OSError, HTTPException) as cause:  # cut off while the body was read

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
     from pygments.token import _TokenType
 
+LONGEST = 2_000
+MOST = 200_000
+"""Characters of a line, and of all lines, that are highlighted: pygments takes more than linear time for some text."""
 CLASSES = {
     "Comment.Preproc": "a",
     "Comment": "c",
@@ -32,7 +35,7 @@ CLASSES = {
 def highlighted(path: str, lines: Sequence[str]) -> list[str]:
     """The lines as HTML, escaped; their language is told by the path's ending. Unknown languages are only escaped."""
     lexer = _lexer(path.rpartition(".")[2])
-    if lexer is None or not lines:
+    if lexer is None or not lines or max(map(len, lines)) > LONGEST or sum(map(len, lines)) > MOST:
         return [escape(line) for line in lines]
     text = "".join(f"{line}\n" for line in lines)
     tokens = list(lexer.get_tokens(text))

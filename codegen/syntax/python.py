@@ -7,6 +7,7 @@ nothing claims is a site by itself.
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import re
 import tokenize
@@ -22,6 +23,8 @@ from codegen.syntax.source import Text, backend_tokens, names_backend_at_all
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+LARGEST = 512 << 10
+"""Bytes of a file, whose syntax tree takes up to 500 times as many; Candle's largest has 20 KiB."""
 MOST_STEPS = 4_000_000
 """Lines that are looked at, over all tokens that name a backend; Candle's files need 3,000."""
 WORD = re.compile(rb"\w+")
@@ -40,7 +43,18 @@ class PythonSource(Text):
 
     @classmethod
     def parse(cls, path: str, text: bytes) -> PythonSource:
-        """Parse; a file that is not Python gives a source without a tree."""
+        """Parse; a file that is not Python gives a source without a tree. Raises `InputOutputError` for a large one."""
+        if len(text) > LARGEST:
+            raise InputOutputError(f"{path} has more than {LARGEST >> 10} KiB", remedy="part the file")
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
+        except SyntaxError:  # an encoding that there is not, or that the text is not in
+            encoding = "utf-8"
+        if codecs.lookup(encoding).name not in (
+            "utf-8",
+            "utf-8-sig",
+        ):  # Python would read other text than we do, at other places
+            raise InputOutputError(f"{path}: its first lines say that it is {encoding}", remedy="write it in UTF-8")
         starts = tuple(accumulate(map(len, text.splitlines(keepends=True)), initial=0))
         try:
             with warnings.catch_warnings():

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0
 """What a command and its programs may work at most."""
-WAIT = 30.0
-"""Seconds that may pass meanwhile; the machines that run this are shared."""
+WAIT = 120.0
+"""Seconds that may pass meanwhile; the machines that run this are shared, and what hangs is still found."""
 MEMORY = 1 << 20
 """KiB by which this process may grow at most."""
 BUG = 70

@@ -111,3 +111,17 @@ def test_a_small_archive_of_much_content(tmp_path: Path, kind: bytes, monkeypatc
 def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputOutputError, match=r"x-1\.0\.0\.crate: not a \.crate file: "):
         unpack(content, "x", "1.0.0", tmp_path / "x")
+
+
+def test_a_file_with_holes_is_refused(tmp_path: Path) -> None:
+    """A header of half a kilobyte makes a file of any size: 20,000 of them filled the disk."""
+    member = tarfile.TarInfo("x-1.0.0/hole")
+    member.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    header[483:495] = b"%011o\0" % (200 << 20)  # the size with its holes
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    content = gzip.compress(bytes(header) + bytes(1024), mtime=0)
+    with pytest.raises(InputOutputError, match=r"`x-1\.0\.0/hole` is a file with holes"):
+        unpack(content, "x", "1.0.0", tmp_path / "x")
+    assert not (tmp_path / "x" / "hole").exists()

@@ -50,8 +50,10 @@ def test_requirement_of_this_release() -> None:
 
 
 def test_entries_give_renamed_dependencies_their_real_name(server: LoopbackRegistry) -> None:
-    server.publish("candle-nn", "0.9.1", b"", needs=[("candle-core", "^0.9.1")], yanked=True, checksum="AB")
-    entry = IndexEntry("candle-nn", "0.9.1", "ab", yanked=True, dependencies=(Requirement("candle-core", "^0.9.1"),))
+    server.publish("candle-nn", "0.9.1", b"", needs=[("candle-core", "^0.9.1")], yanked=True, checksum="AB" * 32)
+    entry = IndexEntry(
+        "candle-nn", "0.9.1", "ab" * 32, yanked=True, dependencies=(Requirement("candle-core", "^0.9.1"),)
+    )
     assert connected(server).entries("candle-nn") == (entry,)
     assert connected(server).entries("candle-unheard-of") == ()
 
@@ -168,3 +170,30 @@ def test_an_answer_that_takes_for_ever(server: LoopbackRegistry, monkeypatch: py
     server.pages["/index/ca/nd/candle-nn"] = b"{}"
     with pytest.raises(RegistryUnreachable, match="took more than"):
         registry.entries("candle-nn")
+
+
+@pytest.mark.parametrize("scheme", ["file", "ftp", "data"])
+def test_an_index_that_leads_to_files_of_this_machine(server: LoopbackRegistry, scheme: str, tmp_path: Path) -> None:
+    secret = tmp_path / "id_rsa"
+    secret.write_bytes(b"secret")
+    server.pages["/index/config.json"] = f'{{"dl": "{scheme}://{secret}?{{crate}}"}}'.encode()
+    server.publish("candle-core", "0.9.1", b"secret")
+    registry = connected(server)
+    with pytest.raises(RegistryUnreachable, match="unknown url type"):
+        registry.download(registry.entries("candle-core")[0])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"name": "a", "vers": "1.0.0", "cksum": 5, "yanked": false, "deps": []}',
+        b'{"name": "a", "vers": "1.0.0", "cksum": "../../x", "yanked": false, "deps": []}',
+        b'{"name": "a", "vers": "1.0.0", "cksum": "%s", "yanked": false, "deps": [5]}' % (b"0" * 64),
+        b'{"name": "a", "vers": "1.0.0", "cksum": "%s", "yanked": false, "deps": ["x"]}' % (b"0" * 64),
+        b"[" * 100_000,
+    ],
+)
+def test_values_of_another_kind_in_an_index(server: LoopbackRegistry, line: bytes) -> None:
+    server.pages["/index/ca/nd/candle-core"] = line
+    with pytest.raises(RegistryUnreachable, match="is not a file of a crate index"):
+        connected(server).entries("candle-core")

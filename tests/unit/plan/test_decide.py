@@ -330,3 +330,11 @@ def test_sources_that_are_too_large_together(
 
     with pytest.raises(InputOutputError, match=r"\.rs: the sources that name backends are too large"):
         scan_tree(open_tree(pristine), specs)
+
+
+def test_a_scan_is_given_up_when_its_time_is_over(
+    pristine: Path, specs: LoadedSpecs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MOST_SECONDS", 0.0)
+    with pytest.raises(InputOutputError, match=r"candle-core/.*\.rs: the scan has taken more than 0 seconds"):
+        scan_tree(open_tree(pristine), specs)
