@@ -11,6 +11,7 @@ from codegen.errors import Conflict, HandEdited, PhaseOrder
 from codegen.plan import transaction
 from codegen.plan.analysis import analyse
 from codegen.plan.build import phase_specs
+from codegen.plan.declare import planned_texts
 from codegen.plan.git import require_clean
 from codegen.plan.record import RecordHeader, digest_of, sha256
 from codegen.plan.strays import strays
