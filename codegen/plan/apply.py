@@ -11,6 +11,7 @@ from codegen.errors import Conflict, HandEdited, PhaseOrder
 from codegen.plan import transaction
 from codegen.plan.analysis import analyse
 from codegen.plan.build import phase_specs
+from codegen.plan.declare import planned_texts
 from codegen.plan.git import require_clean
 from codegen.plan.record import RecordHeader, digest_of, sha256
 from codegen.plan.strays import strays
@@ -100,7 +101,10 @@ def revert_phases(
         raise PhaseOrder(f"{what} {verb}: there is nothing to take back", remedy="`candle-rocm status` shows what is")
     if workspace.merged and workspace.record is not None and not (keep_edits and not force):
         raise other_release(workspace.root, workspace.record, workspace.tree.release)
-    transaction.revert_phases(workspace.root, down_to=wanted[-1], force=force, keep_edits=keep_edits, announce=announce)
+    given = planned_texts(workspace) if keep_edits else None
+    transaction.revert_phases(
+        workspace.root, down_to=wanted[-1], force=force, keep_edits=keep_edits, given=given, announce=announce
+    )
     return tuple(wanted)
 
 

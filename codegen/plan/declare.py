@@ -42,7 +42,7 @@ def declare(workspace: Workspace, files: Sequence[str]) -> tuple[str, ...]:
         if digest(own) == left[path]:
             problems.append(Problem(f"{shown_name(path)} is as candle-rocm left it: there is nothing to declare"))
             continue
-        texts = texts or Texts(workspace.root, record, _planned(workspace))
+        texts = texts or Texts(workspace.root, record, planned_texts(workspace))
         base = texts.get(path, left[path])
         if base is None:
             problems.append(Problem(f"{shown_name(path)}: what candle-rocm left there is nowhere to be had"))
@@ -93,7 +93,7 @@ def _require_known(paths: Sequence[str], known: Mapping[str, object], what: str)
         raise UsageError(unknown, remedy="give paths relative to the tree, as `candle-rocm status` lists them")
 
 
-def _planned(workspace: Workspace) -> Mapping[str, bytes]:
+def planned_texts(workspace: Workspace) -> Mapping[str, bytes]:
     """What the phases left, by hash, where this version would write the same; empty where it cannot plan."""
     try:
         analysis = analyse(

@@ -100,10 +100,17 @@ class Draft:
     Files with declared edits take part as what they were without them; the edits are merged in at the end.
     """
 
-    def __init__(self, root: Path, record: Record | None, *, keep_edits: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        record: Record | None,
+        *,
+        keep_edits: bool = False,
+        given: Mapping[str, bytes] | None = None,
+    ) -> None:
         self._root = root
         self._record = record
-        self._texts = None if record is None else Texts(root, record)
+        self._texts = None if record is None else Texts(root, record, given)
         self._history = {} if record is None else record.history()
         self._declared = {} if record is None else record.own
         self._keep_edits = keep_edits
@@ -131,6 +138,8 @@ class Draft:
                         reason = (
                             "is missing" if current is None else f"was changed since phase {phase.phase} was applied"
                         )
+                        if self._keep_edits and current is not None:
+                            reason += ", and what was left there is nowhere to be had"
                         edited.append(Problem(f"{file.path} {reason}"))
                         self._discard(target)
                 elif not _has(self._now[target], file.after):  # edits that a later phase was forced over

@@ -56,7 +56,7 @@ from codegen.plan.record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codegen.plan.model import PhaseChanges
 
@@ -114,15 +114,17 @@ def revert_phases(
     down_to: int = 0,
     force: bool = False,
     keep_edits: bool = False,
+    given: Mapping[str, bytes] | None = None,
     disk: Disk = DISK,
     announce: Announce = unannounced,
 ) -> Record | None:
     """Takes back all phases from the last one to `down_to`, and returns the record that is left, None when no phase is.
 
     All or, on any error, none. Every byte and permission bit is as it was before these phases, but for declared edits
-    (with `keep_edits`, all edits), which are merged into it; folders that they made are removed where nothing else is
-    in them. Raises `PhaseOrder` when no such phase is applied, `HandEdited` when a file is nothing that the record
-    knows, or edits conflict (with `force` it is overwritten, and a backup kept), and as `apply_phases`.
+    (with `keep_edits`, all edits), which are merged into it; `given` has texts by hash that may help to do so. Folders
+    that they made are removed where nothing else is in them. Raises `PhaseOrder` when no such phase is applied,
+    `HandEdited` when a file is nothing that the record knows, or edits conflict (with `force` it is overwritten, and a
+    backup kept), and as `apply_phases`.
     """
     with locked(root, disk) as home:
         settle(home, disk, force=False)
@@ -136,7 +138,7 @@ def revert_phases(
                 f"the last phase that is applied to {root} is {record.last.phase}",
                 remedy=f"there is nothing to take back from phase {down_to} on",
             )
-        draft = Draft(root, record, keep_edits=keep_edits)
+        draft = Draft(root, record, keep_edits=keep_edits, given=given)
         draft.take_back(reversed(back), force=force)
         left = Record(record.header, _modern(draft, record, stay)) if stay else None
         declared = draft.merge(left, force=force)

@@ -27,7 +27,7 @@ MEMORY = 1 << 20
 """KiB by which this process may grow at most."""
 BUG = 70
 READING = ("scan", "status", "check", "explain", "report", "verify", "diff", "generate")
-WRITING = ("apply", "revert")
+WRITING = ("declare", "apply", "revert")
 COMMANDS = (*READING, *WRITING)
 CORE = "candle-core"
 LIB = f"{CORE}/src/lib.rs"

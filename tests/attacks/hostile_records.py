@@ -15,9 +15,11 @@ from arena import CORE, LIB
 from canary import SECRET
 
 from codegen.plan.disk import Disk
+from codegen.plan.home import Home
 from codegen.plan.model import FileChange, PhaseChanges
-from codegen.plan.record import Home, RecordHeader
-from codegen.plan.transaction import apply_phases, revert_phases
+from codegen.plan.record import Declared, RecordHeader
+from codegen.plan.transaction import apply_phases, declare_edits, revert_phases
+from codegen.plan.undo import undo_edits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +32,10 @@ HEADER = RecordHeader("0.1.0", "0.11.1", "dummy", "rocm-rs")
 NEW = f"{CORE}/src/rocm/mod.rs"
 # Sources that are links to files outside are read, until all of a tree is read by codegen/candle/reading.py.
 SOURCES = (LIB, NEW, f"{CORE}/src/device.rs") if find_spec("codegen.candle.reading") is not None else ()
-DOCUMENTS = ("record.json", "transaction/journal.json", "transaction/committed.json", "transaction/record.json")
+DOCUMENTS = (
+    "record.json",
+    *(f"local/transaction/{name}.json" for name in ("journal", "committed", "record")),
+)
 
 
 class _Killed(BaseException):
@@ -62,7 +67,15 @@ def _phases(tree: Path) -> list[PhaseChanges]:
 
 def applied(dice: Random, arena: Arena) -> None:
     """A record as we make it."""
-    apply_phases(arena.tree, _phases(arena.tree)[: dice.choice((1, 2))], HEADER, disk=_Fatal(10_000))
+    record = apply_phases(arena.tree, _phases(arena.tree)[: dice.choice((1, 2))], HEADER, disk=_Fatal(10_000))
+    if dice.random() < 0.3:
+        left = (arena.tree / LIB).read_bytes()
+        own = left + b"// mine\n"
+        (arena.tree / LIB).write_bytes(own)
+        declared = Declared(LIB, record.left()[LIB], hashlib.sha256(own).hexdigest(), undo_edits(left, own))
+        declare_edits(arena.tree, [declared], disk=_Fatal(10_000))
+    if dice.random() < 0.3:  # as a clone has it
+        shutil.rmtree(Home(arena.tree).local)
 
 
 def interrupted(dice: Random, arena: Arena) -> None:
@@ -91,13 +104,13 @@ def made_up(dice: Random, arena: Arena) -> None:
     for index in range(dice.randrange(4)):
         path = dice.choice((LIB, NEW, "lnk/id_rsa", "lnk", "Cargo.toml", "lnk/new/0", ".cargo/config.toml"))
         old, new = (dice.choice((None, _digest_of(arena, path), *_digests(arena))) for _ in range(2))
-        kept = None if old is None else dice.choice((f"old/{index}", f"before/{dice.choice((0, 7))}/{path}"))
+        kept = None if old is None else dice.choice((f"old/{index}", f"originals/{old}"))
         files.append({"path": path, "old": old, "new": new, "kept": kept})
         (work / dice.choice(("old", "new")) / str(index)).write_bytes(
             dice.choice((b"", (arena.tree / LIB).read_bytes()))
         )
     folders = ("lnk/e1", "lnk/empty", f"{CORE}/src/rocm", "lnk", "empty")
-    journal: dict[str, Any] = {"schema_version": 1, "files": files}
+    journal: dict[str, Any] = {"schema_version": 2, "files": files, "backup": dice.choice((None, None, 1, 999_999))}
     for key in ("made", "dropped"):
         journal[key] = sorted(dice.sample(folders, dice.randrange(3)))
     for key in ("taken_back", "applied"):
@@ -106,11 +119,19 @@ def made_up(dice: Random, arena: Arena) -> None:
     (work / dice.choice(("journal.json", "committed.json"))).write_text(json.dumps(journal))
     (arena.tree / "empty" / "e1").mkdir(parents=True)
     (arena.tree / "lnk").symlink_to(dice.choice((arena.outside, arena.outside / "empty", arena.outside / "id_rsa")))
-    recorded = [
+    recorded: list[dict[str, Any]] = [
         {
             "phase": phase,
             "files": [
-                {"path": path, "before": before, "after": dice.choice(_digests(arena)), "mode": before and 0o644}
+                {
+                    "path": path,
+                    "before": before,
+                    "after": dice.choice(_digests(arena)),
+                    "mode": before and 0o644,
+                    "before_blob": before and dice.choice((None, "0" * 40)),
+                    "after_blob": dice.choice((None, "f" * 40)),
+                    "undo": before and dice.choice((None, [], [[0, 3, "x"]], [[0, 1 << 20, ""]], [[9, 0, "evil"]])),
+                }
                 for path in sorted(dice.sample((LIB, NEW, "lnk", "lnk/id_rsa"), dice.randrange(3)))
                 for before in [dice.choice((None, *_digests(arena)))]
             ],
@@ -118,7 +139,24 @@ def made_up(dice: Random, arena: Arena) -> None:
         }
         for phase in phases
     ]
-    header = {"schema_version": 1, "tool_version": "0.1.0", "release": "0.11.1", "gating": "cfg", "runtime": "dynamic"}
+    paths = sorted({file["path"] for phase in recorded for file in phase["files"]})
+    own = [
+        {
+            "path": path,
+            "base": "1" * 64,
+            "own": dice.choice(_digests(arena)),
+            "undo": dice.choice((None, [[0, 0, "x"]])),
+        }
+        for path in sorted(dice.sample(paths, dice.randrange(len(paths) + 1)))
+    ]
+    header = {
+        "schema_version": 2,
+        "declared": own,
+        "tool_version": "0.1.0",
+        "release": "0.11.1",
+        "gating": "cfg",
+        "runtime": "dynamic",
+    }
     for place in dice.sample((home.record, work / "record.json"), dice.randrange(3)):
         place.write_text(json.dumps({**header, "phases": recorded}))
 
@@ -169,10 +207,15 @@ def _somewhere(dice: Random, arena: Arena) -> Path:
             home.transaction,
             home.ignore,
             home.lock,
-            home.kept(0),
-            home.kept(7),
+            home.local,
+            home.backups,
+            home.backups / "1",
+            home.old_originals,
+            home.old_ignore,
+            home.folder / "transaction",
+            home.original("0" * 64),
         ),
-        *(home.transaction / name for name in ("old", "new", "before", "before/0", "old/0", "new/0", "new/1")),
+        *(home.transaction / name for name in ("old", "new", "originals", "backup", "old/0", "new/0", "new/1")),
         *(home.folder / name for name in DOCUMENTS),
     ]
     return dice.choice([*known, *_parts(home.folder), *_parts(home.folder)])
@@ -231,6 +274,8 @@ HOSTILE_VALUES: tuple[Any, ...] = (
     *("\0", "a\0b", "\ud800", "\udcff", "\x1b]0;x\x07", "\u202e", "x" * 300, "y/" * 2000, "new/../../x", "CON", "\\"),
     *(".git/hooks/pre-commit", ".candle-rocm/record.json", ".GIT/config", "sub/.git/config", "target", "empty"),
     *(-1, 0, 1, 7, 99, 100, 2**63, 10**400, 1.5, float("nan"), float("inf"), True, False, None, 0o4755, 0o777777),
+    *([[0, 1, "x"]], [[0, -1, ""]], [[2**40, 1, ""]], [[0, 2**40, ""]], [[5, 1, "x"], [2, 1, "y"]], [[0, 1, "\ud800"]]),
+    *("0" * 40, "x" * 70_000, [[0, 0, "x" * 70_000]]),
     *([], {}, [[]], [None], [{}], {"path": "x"}, ["../x"], "0" * 64, "g" * 64, "F" * 64, "old/0", "new/0"),
 )
 

@@ -110,6 +110,7 @@ ON_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("apply",): (),
     ("check",): (),
     ("status",): (),
+    ("declare",): (),
     ("revert",): (),
     ("explain",): ("candle-core/src/device.rs:10",),
     ("report",): ("--html", "report.html"),
@@ -151,7 +152,7 @@ def test_json_about_a_tree(
     candle: Path, candle_rocm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if command == ("revert",):
+    if command in (("declare",), ("revert",)):
         candle_rocm.ok("apply", candle)
 
     answer = candle_rocm(*command, candle, *ON_A_TREE[command], "--json")

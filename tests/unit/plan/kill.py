@@ -69,7 +69,7 @@ class Count:
         for name in CALLS:
             setattr(os, name, self.wrapped(getattr(os, name)))
         os.fsync = self.wrapped(lambda descriptor: None)  # nobody waits for the medium here
-        os.fdopen = opened
+        setattr(os, "fdopen", opened)  # noqa: B010 - the type of a plain assignment would have to be os.fdopen's
         renames.rename = self.wrapped(renames.rename)
 
 
