@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.candle.cache import default_cache
+from codegen.candle.reading import read_below
 from codegen.candle.tree import CandleTree, open_tree
 from codegen.errors import CandleRocmError, Conflict, UsageError
 from codegen.plan import record as records
@@ -16,6 +18,7 @@ from codegen.plan.home import RECORD
 from codegen.plan.texts import pristine_overlay
 from codegen.plan.transaction import recover, require_settled
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
+from codegen.tree_path import TREE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -43,10 +46,10 @@ class Workspace:
 
     @cached_property
     def specs(self) -> LoadedSpecs:
-        """The specs, loaded when they are first asked for. Raises `SpecInvalid`."""
+        """The specs and what the tree's own add, loaded when they are first asked for. Raises `SpecInvalid`."""
         from codegen.spec.loader import load_specs
 
-        return load_specs(cache=default_cache() / "specs")
+        return specs_of(self.tree, load_specs(cache=default_cache() / "specs"))
 
     @property
     def applied(self) -> tuple[int, ...]:
@@ -73,6 +76,18 @@ class Workspace:
         if named is None and self.record is not None:
             named = self.record.header.runtime
         return DEFAULT_RUNTIME if named is None else Runtime(named)
+
+
+def specs_of(tree: CandleTree, specs: LoadedSpecs) -> LoadedSpecs:
+    """The specs with those of the tree's own candle-rocm.yaml, if it has one.
+
+    Raises `SpecInvalid` for what is wrong with it, and `InputOutputError` for one that is no plain file.
+    """
+    if not os.path.lexists(tree.root / TREE_FILE):
+        return specs
+    from codegen.spec.tree_specs import with_tree_specs
+
+    return with_tree_specs(specs, read_below(tree.root, TREE_FILE))
 
 
 def open_workspace(
