@@ -23,6 +23,7 @@ from codegen.cli import options
     show_default=True,
     help="Colour the diff.",
 )
+@options.leave_unknown
 @options.offline
 @options.as_json
 def command(
@@ -33,6 +34,7 @@ def command(
     runtime: str | None,
     stat: bool,
     color: str,
+    leave_unknown: bool,
     offline: bool,
     as_json: bool,
 ) -> None:
@@ -51,6 +53,7 @@ def command(
             phases=workspace.with_applied(phases),
             gating=workspace.gating(gating),
             runtime=workspace.runtime(runtime),
+            leave_unknown=leave_unknown,
             on_untried=lambda: options.note_untried(workspace),
         )
         .only(phases)

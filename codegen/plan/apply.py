@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codegen.plan.analysis import Analysis
+    from codegen.plan.decision import Decision
     from codegen.plan.model import Plan
     from codegen.plan.record import Declared, Record
     from codegen.plan.workspace import Workspace
@@ -41,6 +42,7 @@ def apply_phases(
     phases: Sequence[int],
     gating: Gating,
     runtime: Runtime,
+    leave_unknown: bool = False,
     allow_dirty: bool = False,
     force: bool = False,
     announce: transaction.Announce = transaction.unannounced,
@@ -66,7 +68,7 @@ def apply_phases(
     if not allow_dirty:
         require_clean(root, record)
     _refuse_other_choices(record, gating, runtime)
-    analysis = analyse(workspace, phases=wanted, gating=gating, runtime=runtime)
+    analysis = analyse(workspace, phases=wanted, gating=gating, runtime=runtime, leave_unknown=leave_unknown)
     plan = analysis.plan
     _refuse_stale(record, plan)
     again = _phases_to_repeat(record, (*edited, *(condition.taken_back if condition is not None else ())))
@@ -105,12 +107,18 @@ def revert_phases(
 
 
 def deviations(
-    workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime
-) -> tuple[Deviation, ...]:
-    """The files that are not what apply would leave, and those that it would not leave, sorted by path."""
+    workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime, leave_unknown: bool = False
+) -> tuple[tuple[Deviation, ...], tuple[Decision, ...]]:
+    """The files that are not what apply would leave, and those that it would not leave, sorted by path; all sites.
+
+    Raises as `analyse`.
+    """
     wanted = set(phases) or set(workspace.applied) or {spec.phase for spec in phase_specs(workspace.specs, None)}
     required = {number for spec in workspace.specs.phases if spec.phase in wanted for number in spec.requires}
-    plan = analyse(workspace, phases=sorted(wanted | required), gating=gating, runtime=runtime).plan
+    analysis = analyse(
+        workspace, phases=sorted(wanted | required), gating=gating, runtime=runtime, leave_unknown=leave_unknown
+    )
+    plan = analysis.plan
     expected = {change.path: change.after for change in plan.changes}
     own = workspace.record.own if workspace.record is not None else {}
     found = []
@@ -129,7 +137,7 @@ def deviations(
     found += [Deviation(path, "would not be written any more") for path in known if path not in expected]
     new = {change.path for change in plan.changes if change.before is None}
     found += [Deviation(path, problem) for path, problem in strays(workspace.tree, new, {*expected, *known})]
-    return tuple(sorted(found, key=lambda deviation: deviation.path))
+    return tuple(sorted(found, key=lambda deviation: deviation.path)), analysis.decisions
 
 
 def _of_declared(declared: Declared, expected: str, actual: str | None) -> str | None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 BACKENDS = frozenset({"Cpu", "Cuda", "Metal"})
 """The variants of Candle's own backend enums."""
 REMEDY = (
-    "decide each site in candle-rocm.yaml at the root of the tree (`candle-rocm scan CANDLE --suggest` writes a draft), "
-    "or leave them for later: `apply --leave-unknown`"
+    "decide each site in candle-rocm.yaml at the root of the tree (`candle-rocm scan CANDLE --suggest` writes a "
+    "draft), or leave them for later: `apply --leave-unknown`"
 )
 MOST_NODES = 3_000_000
 """Of the syntax trees that a scan keeps, each some 170 bytes; Candle's have 640,000."""

@@ -15,6 +15,7 @@ from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime, SiteKind, Verb
 from codegen.spec.tree_model import TreeRule
 from codegen.syntax import python_verbs, verbs
 from codegen.syntax.modules import declare_module
+from codegen.syntax.source import Source
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from codegen.plan.decision import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import ModuleRule, Rule
-    from codegen.syntax.source import Source
 
 
 MOST_WRITTEN = 16 << 20
@@ -123,6 +123,24 @@ class EditPlanner:
             self._fail(decision, str(error))
             return []
         return self._edits(decision, made, phase)
+
+    def refusal(self, decision: Decision, rule: TreeRule) -> str | None:
+        """Why the rule could do nothing at the site, or would leave text that does not parse; None if it could."""
+        site, style = decision.site, self._style(rule)
+        try:
+            if site.path in self.scan.python:
+                return None if self._python(decision, rule, style) else "nothing would be written"
+            source = self.scan.sources[site.path]
+            if site.kind == "use" and rule.verb is Verb.MIRROR:
+                verbs.extend_use(source, site, "", style)
+                return None
+            made = self._final(source, decision, rule, style)
+        except CannotMirror as error:
+            return str(error)
+        except KeyError:  # a manifest, or a whole file
+            return "it is not part of a source"
+        after = Source.parse(site.path, verbs.apply_edits(source.text, made).encode())
+        return "the text would not parse" if len(after.error_ranges()) > len(source.error_ranges()) else None
 
     def _edits(self, decision: Decision, made: Iterable[TextEdit], phase: int | None) -> list[Edit]:
         rule = self.scan.rules[decision.rule].rule

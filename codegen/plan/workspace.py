@@ -45,11 +45,15 @@ class Workspace:
     """Whether the tree says that it is another release than the record: one was merged or checked out under it."""
 
     @cached_property
-    def specs(self) -> LoadedSpecs:
-        """The specs and what the tree's own add, loaded when they are first asked for. Raises `SpecInvalid`."""
+    def _own_specs(self) -> LoadedSpecs:
         from codegen.spec.loader import load_specs
 
-        return specs_of(self.tree, load_specs(cache=default_cache() / "specs"))
+        return load_specs(cache=default_cache() / "specs")
+
+    @cached_property
+    def specs(self) -> LoadedSpecs:
+        """The specs and what the tree's own add, loaded when they are first asked for. Raises `SpecInvalid`."""
+        return specs_of(self.tree, self._own_specs)
 
     @property
     def applied(self) -> tuple[int, ...]:
@@ -63,7 +67,7 @@ class Workspace:
     @property
     def tried(self) -> bool:
         """Whether the oracles were run on this release."""
-        return self.tree.release in {release.version for release in self.specs.candle.releases}
+        return self.tree.release in {release.version for release in self._own_specs.candle.releases}
 
     def gating(self, named: str | None) -> Gating:
         """The gating that the user named, else the one that is applied, else the default."""
