@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BACKEND, STORED = "Vulkan", "F8E5M2"
 OF_STORED = "F8E8M0"
 """The stored type of Candle that the fork's own is made after."""
+_OTHER_BACKENDS = re.compile(r"/(cuda|metal)_backend/|/quantized/(dummy_)?(cuda|metal)\.rs$|/dummy_[a-z]+_backend\.rs$")
 _ENUMS = frozenset({"Device", "Storage", "DeviceLocation"})
 _FIELDS = {"Device": "(crate::vulkan_backend::VulkanDevice)", "Storage": "(crate::vulkan_backend::VulkanStorage)"}
 
@@ -246,7 +247,7 @@ def make_fork(root: Path) -> None:
     """Turn the Candle tree in a folder into the fork."""
     for path in sorted(root.rglob("*.rs")):
         name = path.relative_to(root).as_posix()
-        if "_backend/" in name or "/quantized/" in name or name.startswith("target/"):
+        if _OTHER_BACKENDS.search(name) or name.startswith("target/"):
             continue
         text = path.read_bytes()
         changed = _with_element_type(_with_backend(name, text))
@@ -274,7 +275,8 @@ def make_fork(root: Path) -> None:
 
 
 def _append(path: Path, text: str) -> None:
-    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(before + text, encoding="utf-8")
 
 
 def _with_backend(path: str, text: bytes) -> bytes:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codegen.plan.analysis import Analysis
-    from codegen.plan.decision import Decision
     from codegen.plan.model import Plan
     from codegen.plan.record import Declared, Record
     from codegen.plan.workspace import Workspace
@@ -108,17 +107,15 @@ def revert_phases(
 
 def deviations(
     workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime, leave_unknown: bool = False
-) -> tuple[tuple[Deviation, ...], tuple[Decision, ...]]:
-    """The files that are not what apply would leave, and those that it would not leave, sorted by path; all sites.
+) -> tuple[Deviation, ...]:
+    """The files that are not what apply would leave, and those that it would not leave, sorted by path.
 
     Raises as `analyse`.
     """
     wanted = set(phases) or set(workspace.applied) or {spec.phase for spec in phase_specs(workspace.specs, None)}
     required = {number for spec in workspace.specs.phases if spec.phase in wanted for number in spec.requires}
-    analysis = analyse(
-        workspace, phases=sorted(wanted | required), gating=gating, runtime=runtime, leave_unknown=leave_unknown
-    )
-    plan = analysis.plan
+    together = sorted(wanted | required)
+    plan = analyse(workspace, phases=together, gating=gating, runtime=runtime, leave_unknown=leave_unknown).plan
     expected = {change.path: change.after for change in plan.changes}
     own = workspace.record.own if workspace.record is not None else {}
     found = []
@@ -137,7 +134,7 @@ def deviations(
     found += [Deviation(path, "would not be written any more") for path in known if path not in expected]
     new = {change.path for change in plan.changes if change.before is None}
     found += [Deviation(path, problem) for path, problem in strays(workspace.tree, new, {*expected, *known})]
-    return tuple(sorted(found, key=lambda deviation: deviation.path)), analysis.decisions
+    return tuple(sorted(found, key=lambda deviation: deviation.path))
 
 
 def _of_declared(declared: Declared, expected: str, actual: str | None) -> str | None:

@@ -213,7 +213,8 @@ def test_an_unknown_site_is_shown(candle: Path, specs: LoadedSpecs) -> None:
         f"{NOTES}:5:1: no rule handles this site and no spec leaves it alone (fn in the file)\n"
         "  5 | fn cuda_b() {}\n"
         "    | ^\n"
-        "  = help: handle the site by a rule in specs/phases/, or list it with `verb: leave` and the reason"
+        "  = help: decide each site in candle-rocm.yaml at the root of the tree "
+        "(`candle-rocm scan CANDLE --suggest` writes a draft), or leave them for later: `apply --leave-unknown`"
     )
 
 
