@@ -124,7 +124,9 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
         if script is not None and found:
             python[path] = script
             decisions += found
-    decisions += decider.element_types(tree)
+    if types := decider.element_types(tree):
+        sources.setdefault(DTYPE, Source.parse(DTYPE, tree.read(DTYPE)))
+        decisions += types
     for crate in tree.crates:
         decisions += decider.features(crate, tree)
     return Scan(tree, tuple(decisions), sources, {phased.rule.id: phased for phased in book.all_rules}, python)
