@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ LISTED = 200
 """So many problems are written out in a message."""
 QUOTED = 160
 """So many characters of a source line are quoted."""
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> tuple[str, ...]:
+    """A text with a thousand faults is parted into lines once."""
+    return tuple(text.splitlines())
 
 
 class ExitCode(IntEnum):
@@ -61,7 +68,7 @@ class Location:
     @classmethod
     def in_text(cls, file: str, text: str, line: int, column: int = 1) -> Location:
         """The location with its source line taken from `text` (empty when `line` lies past the end)."""
-        lines = text.splitlines()
+        lines = _lines(text)
         source = lines[line - 1] if 0 < line <= len(lines) else ""
         return cls(file, line, column, source)
 

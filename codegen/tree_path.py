@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 FOLDER = ".candle-rocm"
 """Name of the folder of the record, in the root of the tree."""
+TREE_FILE = "candle-rocm.yaml"
+"""Name of the tree's own specs, in its root."""
 LONGEST_PATH = 1024
 LONGEST_NAME = 255
 """Bytes of a path and of each of its parts."""

@@ -14,6 +14,7 @@ from codegen.cli import options
 @options.gating
 @options.runtime
 @click.option("--allow-dirty", is_flag=True, help="Apply to a git tree with uncommitted changes.")
+@options.leave_unknown
 @options.force
 @options.as_json
 def command(
@@ -23,6 +24,7 @@ def command(
     gating: str | None,
     runtime: str | None,
     allow_dirty: bool,
+    leave_unknown: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -44,15 +46,18 @@ def command(
         phases=phases,
         gating=chosen,
         runtime=reached,
+        leave_unknown=leave_unknown,
         allow_dirty=allow_dirty,
         force=force,
         announce=options.announce_discarded,
     )
+    left = options.note_left(analysis.decisions)
     options.note_unforeseen(analysis.decisions)
     applied = analysis.plan.phases
     if as_json:
         content = [{"phase": p.phase, "name": p.name, "files": [c.path for c in p.changes]} for p in applied]
-        options.print_json("apply", workspace, gating=chosen.value, runtime=reached.value, applied=content)
+        choices = {"gating": chosen.value, "runtime": reached.value}
+        options.print_json("apply", workspace, **choices, applied=content, unknown=list(left))
         return
     for phase in applied:
         new = sum(change.before is None for change in phase.changes)

@@ -13,6 +13,7 @@ from codegen.cli import options
 @options.phases
 @options.gating
 @options.runtime
+@options.leave_unknown
 @options.as_json
 @click.pass_context
 def command(
@@ -22,23 +23,30 @@ def command(
     phases: tuple[int, ...],
     gating: str | None,
     runtime: str | None,
+    leave_unknown: bool,
     as_json: bool,
 ) -> None:
     """Exit 1 if the folder CANDLE is not exactly what apply would leave; nothing is written.
 
-    Without --phase, the phases that are applied are checked (all that are ready, if none is).
+    Without --phase, the phases that are applied are checked (all that are ready, if none is). Exit 4 if sites are
+    unknown, unless they are left for later by --leave-unknown.
     """
     from codegen.errors import ExitCode
     from codegen.plan.apply import deviations
+    from codegen.plan.decide import scan_tree
     from codegen.plan.workspace import open_workspace
     from codegen.report.wording import plural
 
     workspace = open_workspace(candle, progress=options.progress)
     own = len(workspace.record.declared) if workspace.record is not None else 0
-    found = deviations(workspace, phases=phases, gating=workspace.gating(gating), runtime=workspace.runtime(runtime))
+    chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
+    found = deviations(workspace, phases=phases, gating=chosen, runtime=reached, leave_unknown=leave_unknown)
+    left: tuple[str, ...] = ()
+    if leave_unknown:
+        left = options.note_left(scan_tree(workspace.tree, workspace.specs, gating=chosen).decisions)
     if as_json:
         files = [{"path": deviation.path, "problem": deviation.problem} for deviation in found]
-        options.print_json("check", workspace, clean=not found, files=files, declared=own)
+        options.print_json("check", workspace, clean=not found, files=files, declared=own, unknown=list(left))
     else:
         for deviation in found:
             terminal.say(f"{deviation.path}: {deviation.problem}")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Colour the diff.",
 )
+@options.leave_unknown
 @options.offline
 @options.as_json
 def command(
@@ -39,6 +40,7 @@ def command(
     runtime: str | None,
     stat: bool,
     color: str,
+    leave_unknown: bool,
     offline: bool,
     as_json: bool,
 ) -> None:
@@ -66,6 +68,7 @@ def command(
             phases=workspace.with_applied(phases),
             gating=workspace.gating(gating),
             runtime=workspace.runtime(runtime),
+            leave_unknown=leave_unknown,
             on_untried=lambda: options.note_untried(workspace),
         )
         .only(phases)

@@ -55,11 +55,14 @@ def command(
         options.note_untried(workspace)
     chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
     scan = scan_tree(tree, specs, gating=chosen)
-    if findings(scan, specs) is None:
-        plan = plan_tree(tree, specs, gating=chosen, runtime=reached, scan=scan)
+    leave = workspace.record is not None
+    if findings(scan, specs, leave_unknown=leave) is None:
+        plan = plan_tree(tree, specs, gating=chosen, runtime=reached, scan=scan, leave_unknown=leave)
         partial = workspace.applied not in ((), tuple(phase.phase for phase in plan.phases))
         on_disk = (
-            selected_plan(workspace, phases=workspace.applied, gating=chosen, runtime=reached, scan=scan)
+            selected_plan(
+                workspace, phases=workspace.applied, gating=chosen, runtime=reached, scan=scan, leave_unknown=leave
+            )
             if partial
             else plan
         )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from codegen.errors import Problem
     from codegen.plan.decision import Decision
     from codegen.plan.draft import Discarded
     from codegen.plan.program import ProgramPlan
@@ -37,6 +38,9 @@ runtime: Callable[[Any], Any] = click.option(
 )
 offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Take a release from the cache only.")
 as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+leave_unknown: Callable[[Any], Any] = click.option(
+    "--leave-unknown", is_flag=True, help="Do nothing at sites that nothing decides yet; they are named."
+)
 force: Callable[[Any], Any] = click.option(
     "--force", is_flag=True, help="Overwrite files that were edited by hand; they are listed, and a backup is kept."
 )
@@ -97,6 +101,22 @@ def program_plan(candle: str, gating: str | None) -> ProgramPlan | None:
     from codegen.spec.loader import load_specs
 
     return plan_program(program, load_specs(cache=default_cache() / "specs"), gating=Gating(gating or "dummy"))
+
+
+def note_left(decisions: Iterable[Decision]) -> tuple[str, ...]:
+    """Name the unknown sites that are left for later; their ids."""
+    from codegen.report.wording import left_notes
+
+    left = [decision for decision in decisions if decision.state == "unknown"]
+    for line in left_notes(left):
+        note(line)
+    return tuple(decision.site.id for decision in left)
+
+
+def note_idle_rules(problems: Iterable[Problem]) -> None:
+    """Name the entries of the tree's own specs that decide nothing."""
+    for problem in problems:
+        note(f"{problem.location}: {problem.message}")
 
 
 def print_json(command: str, workspace: Workspace, **content: object) -> None:

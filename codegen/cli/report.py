@@ -23,6 +23,7 @@ from codegen.cli import options
 @options.phases
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
 @options.runtime
+@options.leave_unknown
 @options.offline
 @options.as_json
 def command(
@@ -32,12 +33,14 @@ def command(
     phases: tuple[int, ...],
     gating: str | None,
     runtime: str | None,
+    leave_unknown: bool,
     offline: bool,
     as_json: bool,
 ) -> None:
     """Write a report for reviewers: every site, and the diff of every phase with the rule behind each hunk.
 
-    One HTML file that needs no network. Where sites are unknown it has no diffs, and the exit code is 4.
+    One HTML file that needs no network. Where sites are unknown it has no diffs, and the exit code is 4; with
+    --leave-unknown it has both.
     """
     from codegen.plan.decide import scan_tree
     from codegen.plan.workspace import open_workspace
@@ -51,8 +54,13 @@ def command(
         options.note_untried(workspace)
     chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
     scan = scan_tree(tree, specs, gating=chosen)
-    error = findings(scan, specs)
-    plan = selected_plan(workspace, phases=phases, gating=chosen, runtime=reached, scan=scan) if error is None else None
+    error = findings(scan, specs, leave_unknown=leave_unknown)
+    plan = None
+    if error is None:
+        plan = selected_plan(
+            workspace, phases=phases, gating=chosen, runtime=reached, scan=scan, leave_unknown=leave_unknown
+        )
+        options.note_left(scan.decisions)
     size = write_page(out, html_report(scan, specs, plan, error=error))
     if as_json:
         from codegen.report.json_document import document, dumps

@@ -26,6 +26,10 @@ STATES = {"handled": "handled", "not-applied": "not applied", "left-alone": "lef
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only sites of this kind, such as match.")
 @click.option("--path", "paths", multiple=True, metavar="GLOB", help="Only sites in these files; ** crosses folders.")
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@click.option("--suggest", is_flag=True, help="Print a draft of the tree's own specs for the unknown sites, alone.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="With --suggest: the new file to write it to."
+)
 @click.option("--oracle", is_flag=True, help="Compare with the matches that rustc finds exhaustive (cargo; a minute).")
 @click.option(
     "--work",
@@ -47,6 +51,8 @@ def command(
     kinds: tuple[str, ...],
     paths: tuple[str, ...],
     gating: str | None,
+    suggest: bool,
+    out: Path | None,
     oracle: bool,
     work: Path | None,
     offline: bool,
@@ -61,6 +67,7 @@ def command(
     from codegen.errors import ExitCode
     from codegen.plan.decide import scan_tree
     from codegen.plan.files import methods_without_template
+    from codegen.plan.idle import idle_entries
     from codegen.plan.workspace import open_workspace
     from codegen.report.findings import findings
     from codegen.report.site_filter import SiteFilter
@@ -82,10 +89,14 @@ def command(
     specs = workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)
+    if suggest or out is not None:
+        _suggest(context, workspace, out, alone=suggest)
+        return
     scan = scan_tree(workspace.tree, specs, gating=workspace.gating(gating))
     error = findings(scan, specs, methods_without_template(workspace.tree))
     compared = _compare(workspace, scan, work) if oracle else None
     options.note_unforeseen(scan.decisions)
+    options.note_idle_rules(idle_entries(workspace.tree, specs, {workspace.gating(gating): scan.decisions}))
     chosen = wanted.select(scan.decisions)
     match output:
         case "json":
@@ -125,6 +136,34 @@ def command(
         from codegen.verify.oracle_compare import refuse_disagreement
 
         refuse_disagreement(compared)
+
+
+def _suggest(context: click.Context, workspace: Workspace, out: Path | None, *, alone: bool) -> None:
+    """The draft on stdout or in a new file; exit 4 while there are unknown sites."""
+    from codegen.errors import ExitCode, InputOutputError, UsageError
+    from codegen.plan.decide import scan_tree
+    from codegen.plan.suggest import draft
+    from codegen.spec.kinds import Gating
+
+    if not alone:
+        raise UsageError("--out goes with --suggest", remedy="candle-rocm scan CANDLE --suggest --out FILE")
+    specs = workspace.specs
+    text = draft([scan_tree(workspace.tree, specs, gating=each) for each in Gating], specs)
+    if not text:
+        options.note("no site is unknown: there is nothing to suggest")
+        return
+    if out is None:
+        terminal.say(text, end="")
+    else:
+        try:
+            with out.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise InputOutputError(
+                f"cannot write {out}: {error.strerror}", remedy="name a file that is not there yet"
+            ) from error
+        terminal.say(out)
+    context.exit(ExitCode.UNKNOWN_SITE)
 
 
 def _compare(workspace: Workspace, scan: Scan, work: Path | None) -> Comparison:

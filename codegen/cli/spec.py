@@ -10,6 +10,8 @@ import click
 from codegen import terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from codegen.errors import Problem
     from codegen.lint.repository import Linted
 
@@ -22,6 +24,7 @@ def command() -> None:
 
 
 @command.command("lint")
+@click.argument("candle", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option(
     "--root",
@@ -29,11 +32,17 @@ def command() -> None:
     help="Repository whose specs/ and templates/ are checked; by default the one candle-rocm comes with.",
 )
 @click.pass_context
-def lint(context: click.Context, *, as_json: bool, root: Path | None) -> None:
-    """Check every spec file and every template; exit 3 with all findings if one is invalid."""
+def lint(context: click.Context, *, candle: str | None, as_json: bool, root: Path | None) -> None:
+    """Check every spec file and every template; exit 3 with all findings if one is invalid.
+
+    With CANDLE, a folder, check the candle-rocm.yaml of that tree instead: each of its rules has to decide a site.
+    """
     from codegen.errors import SpecInvalid
     from codegen.lint.repository import lint as read_all
 
+    if candle is not None:
+        _lint_tree(context, candle, as_json=as_json)
+        return
     try:
         linted = read_all(root)
     except SpecInvalid as error:
@@ -49,12 +58,33 @@ def lint(context: click.Context, *, as_json: bool, root: Path | None) -> None:
 
 
 @command.command("schema")
-@click.option("--kind", type=click.Choice(["candle", "phase"]), required=True, help="Which kind of spec file.")
+@click.option("--kind", type=click.Choice(["candle", "phase", "tree"]), required=True, help="Which kind of spec file.")
 def schema(kind: str) -> None:
     """Print the JSON schema of a spec file."""
     from codegen.spec.schema import Kind, schema_text
 
     terminal.say(schema_text(Kind(kind)), end="")
+
+
+def _lint_tree(context: click.Context, candle: str, *, as_json: bool) -> None:
+    from codegen.cli import options
+    from codegen.errors import SpecInvalid
+    from codegen.lint.tree import lint_tree
+    from codegen.plan.workspace import open_workspace
+
+    workspace = open_workspace(candle, progress=options.progress)
+    try:
+        specs = lint_tree(workspace)
+    except SpecInvalid as error:
+        if not as_json:
+            raise
+        _print(counts={}, valid=False, problems=error.problems)
+        context.exit(error.exit_code)
+    counts = {"rules": len(specs.rules), "backends": len(specs.spec.backends), "crates": len(specs.spec.crates)}
+    if as_json:
+        _print(counts=counts, valid=True, problems=())
+    else:
+        terminal.say("candle-rocm.yaml is valid: " + ", ".join(f"{noun}: {n}" for noun, n in counts.items()))
 
 
 def _counts(linted: Linted) -> dict[str, int]:
@@ -72,13 +102,17 @@ def _counts(linted: Linted) -> dict[str, int]:
 
 
 def _print_json(linted: Linted | None, problems: tuple[Problem, ...]) -> None:
+    _print(counts=_counts(linted) if linted else {}, valid=linted is not None, problems=problems)
+
+
+def _print(*, counts: Mapping[str, int], valid: bool, problems: tuple[Problem, ...]) -> None:
     import json
 
     report = {
         "schema_version": SCHEMA_VERSION,
         "command": "spec lint",
-        "valid": linted is not None,
-        "counts": _counts(linted) if linted else {},
+        "valid": valid,
+        "counts": dict(counts),
         "problems": [_problem(problem) for problem in problems],
     }
     terminal.say(json.dumps(report, indent=2, ensure_ascii=False))

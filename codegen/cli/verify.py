@@ -46,6 +46,7 @@ TENSORS = 3
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the scratch copy, cargo's target folder and the logs (several GB).",
 )
+@options.leave_unknown
 @options.offline
 @options.as_json
 @click.pass_context
@@ -62,6 +63,7 @@ def command(
     package: tuple[str, ...],
     test_timeout: float | None,
     work: Path | None,
+    leave_unknown: bool,
     offline: bool,
     as_json: bool,
 ) -> None:
@@ -96,7 +98,7 @@ def command(
     for name in left_behind(machine.variables, emulated=device.emulated):
         terminal.note(f"{name} is set, and not passed on: it could change what is proven")
     refuse_stand_in(device, machine.variables)
-    root, plan = _planned(candle, phase=phase, gating=gating, runtime=runtime, offline=offline)
+    root, plan = _planned(candle, phase=phase, gating=gating, runtime=runtime, offline=offline, leave=leave_unknown)
     last = max(each.phase for each in plan.phases) if phase is None else phase
     steps = choose_steps(last, runtime=Runtime(plan.runtime), quick=quick, only=only, packages=package)
     subject = Subject.of_plan(root, plan)
@@ -149,7 +151,7 @@ def command(
 
 
 def _planned(
-    candle: str, *, phase: int | None, gating: str | None, runtime: str | None, offline: bool
+    candle: str, *, phase: int | None, gating: str | None, runtime: str | None, offline: bool, leave: bool
 ) -> tuple[Path, Plan]:
     """The tree's folder, and the plan of all phases that are applied or up to `phase`, as those were applied."""
     from codegen.plan.build import plan_tree
@@ -164,6 +166,7 @@ def _planned(
         phases=wanted,
         gating=workspace.gating(gating),
         runtime=workspace.runtime(runtime),
+        leave_unknown=leave,
     )
     return workspace.root, plan
 

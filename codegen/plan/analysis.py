@@ -35,14 +35,19 @@ def analyse(
     phases: Sequence[int] = (),
     gating: Gating,
     runtime: Runtime,
+    leave_unknown: bool = False,
     on_untried: Callable[[], None] = lambda: None,
 ) -> Analysis:
     """The analysis of a workspace. Raises as `plan_tree`; before that, `on_untried` is called for such a release.
 
+    With `leave_unknown`, sites that nothing decides are no error: the plan does nothing there.
+
     What plans is imported only when there is something to plan: a run with nothing changed answers at once.
     """
     folder = default_cache() / "plans"
-    key = cache.fingerprint(workspace.tree, phases=phases, gating=gating.value, runtime=runtime.value)
+    key = cache.fingerprint(
+        workspace.tree, phases=phases, gating=gating.value, runtime=runtime.value, leave_unknown=leave_unknown
+    )
     kept = cache.recall(folder, key, workspace.tree)
     if kept is not None:
         plan, decisions, tried = kept
@@ -55,6 +60,14 @@ def analyse(
     if not workspace.tried:
         on_untried()
     scan = scan_tree(workspace.tree, workspace.specs, gating=gating)
-    plan = plan_tree(workspace.tree, workspace.specs, phases=phases, gating=gating, runtime=runtime, scan=scan)
+    plan = plan_tree(
+        workspace.tree,
+        workspace.specs,
+        phases=phases,
+        gating=gating,
+        runtime=runtime,
+        scan=scan,
+        leave_unknown=leave_unknown,
+    )
     cache.remember(folder, key, plan, scan.decisions, tried=workspace.tried)
     return Analysis(plan, scan.decisions)

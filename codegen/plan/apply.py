@@ -42,6 +42,7 @@ def apply_phases(
     phases: Sequence[int],
     gating: Gating,
     runtime: Runtime,
+    leave_unknown: bool = False,
     allow_dirty: bool = False,
     force: bool = False,
     announce: transaction.Announce = transaction.unannounced,
@@ -67,7 +68,7 @@ def apply_phases(
     if not allow_dirty:
         require_clean(root, record)
     _refuse_other_choices(record, gating, runtime)
-    analysis = analyse(workspace, phases=wanted, gating=gating, runtime=runtime)
+    analysis = analyse(workspace, phases=wanted, gating=gating, runtime=runtime, leave_unknown=leave_unknown)
     plan = analysis.plan
     _refuse_stale(record, plan)
     again = _phases_to_repeat(record, (*edited, *(condition.taken_back if condition is not None else ())))
@@ -109,12 +110,16 @@ def revert_phases(
 
 
 def deviations(
-    workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime
+    workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime, leave_unknown: bool = False
 ) -> tuple[Deviation, ...]:
-    """The files that are not what apply would leave, and those that it would not leave, sorted by path."""
+    """The files that are not what apply would leave, and those that it would not leave, sorted by path.
+
+    Raises as `analyse`.
+    """
     wanted = set(phases) or set(workspace.applied) or {spec.phase for spec in phase_specs(workspace.specs, None)}
     required = {number for spec in workspace.specs.phases if spec.phase in wanted for number in spec.requires}
-    plan = analyse(workspace, phases=sorted(wanted | required), gating=gating, runtime=runtime).plan
+    together = sorted(wanted | required)
+    plan = analyse(workspace, phases=together, gating=gating, runtime=runtime, leave_unknown=leave_unknown).plan
     expected = {change.path: change.after for change in plan.changes}
     own = workspace.record.own if workspace.record is not None else {}
     found = []

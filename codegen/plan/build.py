@@ -49,8 +49,11 @@ def plan_tree(
     gating: Gating = Gating.DUMMY,
     runtime: Runtime = DEFAULT_RUNTIME,
     scan: Scan | None = None,
+    leave_unknown: bool = False,
 ) -> Plan:
     """The plan for some phases of a pristine tree (all that are ready by default), in ascending order.
+
+    With `leave_unknown`, nothing is done at sites that nothing handles.
 
     Raises `UsageError` for a phase that is not ready or lacks one it requires, `UnknownSite` for sites that nothing
     handles, `ForeignBackend` for a tree that has a ROCm backend already, `Conflict` for overlapping edits, and
@@ -59,7 +62,7 @@ def plan_tree(
     wanted = phase_specs(specs, phases)
     scan = scan or scan_tree(tree, specs, gating=gating)
     refuse_foreign_backend(scan)
-    refuse_undecided(scan, specs)
+    refuse_undecided(scan, specs, leave_unknown=leave_unknown)
     states = _States(tree, specs, scan, gating, runtime)
     done: list[PhaseChanges] = []
     previous: State = {}

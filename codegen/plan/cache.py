@@ -19,6 +19,7 @@ from codegen.plan.decision import Decision, State
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
 from codegen.programs import find
 from codegen.syntax.site import Site
+from codegen.tree_path import TREE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,16 +27,19 @@ if TYPE_CHECKING:
     from codegen.candle.tree import CandleTree
 
 DIGEST_SIZE = 20
-CONFIGURATION = (".cargo/config.toml", "rustfmt.toml", ".rustfmt.toml")
+CONFIGURATION = (".cargo/config.toml", "rustfmt.toml", ".rustfmt.toml", TREE_FILE)
 """Files besides sources and manifests that a plan depends on."""
 KEPT = 24
 """Entries that the folder holds at most; the oldest go first."""
 
 
-def fingerprint(tree: CandleTree, *, phases: Sequence[int], gating: str, runtime: str) -> str:
+def fingerprint(
+    tree: CandleTree, *, phases: Sequence[int], gating: str, runtime: str, leave_unknown: bool = False
+) -> str:
     """BLAKE2 over everything that a plan depends on."""
     digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
-    digest.update(json.dumps([__version__, tree.release, list(phases), gating, runtime, _rustfmt()]).encode())
+    choices = [__version__, tree.release, list(phases), gating, runtime, leave_unknown, _rustfmt()]
+    digest.update(json.dumps(choices).encode())
     manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", *CONFIGURATION]
     paths = (*tree.rust_files(), *tree.python_files(), *manifests)
     read = ((path, tree.read(path) if tree.exists(path) else None) for path in paths)

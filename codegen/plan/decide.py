@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from codegen.candle.toml_text import decode
 from codegen.errors import InputOutputError, Location, Problem, UnknownSite
+from codegen.kernels.dtypes import DTYPES
 from codegen.plan.decision import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
-from codegen.release import in_range
+from codegen.render.element_types import DTYPE
 from codegen.spec.kinds import Early, Gating, SiteKind, Verb
+from codegen.syntax.answers import cuda_answers
+from codegen.syntax.enum_sites import unexpected_variants
 from codegen.syntax.grammar import MOST_SECONDS
 from codegen.syntax.python import PythonSource, find_python_sites
 from codegen.syntax.site import Site
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
     from codegen.spec.loaded import LoadedSpecs
     from codegen.syntax.source import Text
 
+BACKENDS = frozenset({"Cpu", "Cuda", "Metal"})
+"""The variants of Candle's own backend enums."""
+REMEDY = (
+    "decide each site in candle-rocm.yaml at the root of the tree (`candle-rocm scan CANDLE --suggest` writes a "
+    "draft), or leave them for later: `apply --leave-unknown`"
+)
 MOST_NODES = 3_000_000
 """Of the syntax trees that a scan keeps, each some 170 bytes; Candle's have 640,000."""
 
@@ -80,8 +89,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     Raises `NotACandleTree` for a Rust file that is not UTF-8, and `InputOutputError` for what would take too much time
     or memory.
     """
-    applies = [r for phase in specs.phases for r in phase.rules if in_range(tree.release, r.since, r.until)]
-    book = RuleBook.of(specs.phases, applies=applies, gating=gating)
+    book = RuleBook.of(specs.phases, release=tree.release, gating=gating, tree=specs.tree)
     decider = _Decider(specs, book)
     decisions: list[Decision] = []
     sources: dict[str, Source] = {}
@@ -104,6 +112,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
             )
         crate = tree.crate_of(path)
         found = decider.decide(source, find_sites(source), crate)
+        found += decider.further_backends(source, found)
         if found:
             sources[path] = source
             decisions += found
@@ -115,9 +124,12 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
         if script is not None and found:
             python[path] = script
             decisions += found
+    if types := decider.element_types(tree):
+        sources.setdefault(DTYPE, Source.parse(DTYPE, tree.read(DTYPE)))
+        decisions += types
     for crate in tree.crates:
         decisions += decider.features(crate, tree)
-    return Scan(tree, tuple(decisions), sources, {phased.rule.id: phased for phased in book.rules}, python)
+    return Scan(tree, tuple(decisions), sources, {phased.rule.id: phased for phased in book.all_rules}, python)
 
 
 def _python_source(path: str, text: bytes) -> PythonSource | None:
@@ -140,7 +152,7 @@ def refuse_unknown(scan: Scan) -> None:
     if problems:
         raise UnknownSite(
             problems,
-            remedy="handle the site by a rule in specs/phases/, or list it with `verb: leave` and the reason",
+            remedy=REMEDY,
         )
 
 
@@ -159,10 +171,13 @@ def missing_enums(tree: CandleTree, specs: LoadedSpecs, scan: Scan) -> None:
         raise UnknownSite(problems, remedy="correct the enum's entry in specs/candle.yaml")
 
 
-def refuse_undecided(scan: Scan, specs: LoadedSpecs) -> None:
-    """Raise one `UnknownSite` with everything that `refuse_unknown` and `missing_enums` find."""
+def refuse_undecided(scan: Scan, specs: LoadedSpecs, *, leave_unknown: bool = False) -> None:
+    """Raise one `UnknownSite` with everything that `refuse_unknown` (if asked) and `missing_enums` find."""
     errors = []
-    for check in (refuse_unknown, lambda scan: missing_enums(scan.tree, specs, scan)):
+    for check in (
+        *(() if leave_unknown else (refuse_unknown,)),
+        lambda scan: missing_enums(scan.tree, specs, scan),
+    ):
         try:
             check(scan)
         except UnknownSite as error:
@@ -197,6 +212,7 @@ class _Decider:
     def __init__(self, specs: LoadedSpecs, book: RuleBook) -> None:
         self.specs = specs
         self.book = book
+        self.backends = {each.name: each.reason for each in specs.tree.spec.backends} if specs.tree else {}
         self.enum_phase = {enum.name: enum.phase for enum in specs.candle.enums}
         self.crates = {crate.name: crate for crate in specs.candle.crates}
         self.feature_rules = [(feature, phase.phase) for phase in specs.phases for feature in phase.cargo.features]
@@ -218,6 +234,46 @@ class _Decider:
             decided.append(decision)
         return decided
 
+    def further_backends(self, source: Source, found: Sequence[Decision]) -> list[Decision]:
+        """A variant of a backend enum that is none of Candle's backends, and what the tree's specs say about it."""
+        decided = []
+        expected = {(enum.crate, enum.name) for enum in self.specs.candle.enums}
+        named = {(d.crate, name): d for d in found if d.site.kind == "enum" and (name := d.site.item.split("::")[-1])}
+        for (crate, name), cuda in named.items():
+            if (crate, name) not in expected or cuda.state is State.LEFT:
+                continue
+            for site in unexpected_variants(source, name, BACKENDS, kind=SiteKind.ENUM):
+                if site.start == cuda.site.start:
+                    continue
+                reason = self.backends.get(site.name)
+                if reason is not None:
+                    rule = "tree.backends"
+                    decided.append(Decision(site, crate, State.LEFT, rule, verb=Verb.LEAVE, reason=reason))
+                else:
+                    reason = f"{name}::{site.name} is a backend that no spec knows"
+                    decided.append(Decision(site, crate, State.UNKNOWN, reason=reason))
+        return decided
+
+    def element_types(self, tree: CandleTree) -> list[Decision]:
+        """The variants of `DType` that no kernel computes with: ROCm stores, loads and moves them, if specs say so."""
+        if not tree.exists(DTYPE):
+            return []
+        source = Source.parse(DTYPE, tree.read(DTYPE))
+        computed = {dtype.name for dtype in DTYPES}
+        crate = tree.crate_of(DTYPE)
+        decided = []
+        for site in unexpected_variants(source, "DType", (), kind=SiteKind.ELEMENT_TYPE):
+            if site.name.lower() in computed:
+                continue
+            decision = self._decide(site, crate.name if crate else "", source, None)
+            if decision.state is State.UNKNOWN:
+                reason = (
+                    f"no kernel computes with the element type {site.name}, and no spec says that it is only stored"
+                )
+                decision = replace(decision, reason=reason)
+            decided.append(decision)
+        return decided
+
     def _decide(self, site: Site, crate: str, source: Text, holder: Decision | None) -> Decision:
         listed = self._listed(crate, site.path)
         if listed is not None:
@@ -231,7 +287,11 @@ class _Decider:
         unnamed = [enum for enum in site.enums if enum not in self.enum_phase]
         if unnamed and phased.rule.verb is not Verb.LEAVE:
             return Decision(site, crate, State.UNKNOWN, reason=f"specs/candle.yaml knows no enum {unnamed[0]}")
-        return self._by_rule(site, crate, phased)
+        decision = self._by_rule(site, crate, phased)
+        if decision.verb == Verb.MIRROR and isinstance(source, Source):
+            answers = cuda_answers(source, site)
+            return replace(decision, review=f"mirrored with CUDA's {', '.join(answers)}" if answers else "")
+        return decision
 
     def _listed(self, crate: str, path: str) -> str | None:
         """Why the crate has no ROCm story, or None if it has one. Folders of git's workspace count by their top."""
@@ -250,7 +310,7 @@ class _Decider:
                 reason="an exhaustive match inside code that is left alone would stop compiling",
             )
         reason = f"inside the {holder.site.kind} at line {holder.site.line}"
-        return replace(holder, site=site, crate=crate, reason=reason, inside=True)
+        return replace(holder, site=site, crate=crate, reason=reason, inside=True, review="")
 
     def _by_rule(self, site: Site, crate: str, phased: PhasedRule) -> Decision:
         rule, phase = phased.rule, phased.phase
@@ -310,6 +370,9 @@ class _Decider:
         if listed is not None:
             return Decision(site, crate.name, State.LEFT, "candle.crates", verb=Verb.LEAVE, reason=listed)
         for feature, phase in self.feature_rules:
+            if feature.mirrors == site.name and crate.name not in self.crates:
+                reason = "no spec lists this crate, so it gets no feature for ROCm and none of its sites would be built"
+                return Decision(site, crate.name, State.UNKNOWN, reason=reason)
             if feature.mirrors == site.name:
                 return Decision(site, crate.name, State.HANDLED, feature.id, phase, phase, verb=Verb.MIRROR)
         if library is not None:

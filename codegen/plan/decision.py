@@ -39,3 +39,5 @@ class Decision:
     """Whether the site lies in another one, whose edit covers it."""
     fallback: bool = False
     """Whether a rule decided that is meant for what releases yet unknown may add."""
+    review: str = ""
+    """What a person should look at, though a rule decides: the mirrored text answers as CUDA does."""

@@ -11,9 +11,11 @@ from codegen.paths import templates_dir
 from codegen.plan.model import Edit, Origin
 from codegen.release import in_range
 from codegen.render.environment import render
-from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime, Verb
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime, SiteKind, Verb
+from codegen.spec.tree_model import TreeRule
 from codegen.syntax import python_verbs, verbs
 from codegen.syntax.modules import declare_module
+from codegen.syntax.source import Source
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 
 if TYPE_CHECKING:
@@ -23,7 +25,14 @@ if TYPE_CHECKING:
     from codegen.plan.decision import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import ModuleRule, Rule
-    from codegen.syntax.source import Source
+
+
+MOST_WRITTEN = 16 << 20
+"""Bytes that the overrides of a tree's own specs may write."""
+REMEDY = (
+    "override the site, or leave it with a reason: in candle-rocm.yaml of the tree, where `instead_of` names a rule of "
+    "candle-rocm's that is wrong there"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,7 @@ class EditPlanner:
         self.runtime = runtime
         self.cfg = gating is Gating.CFG
         self.problems: list[Problem] = []
+        self._written = 0
         self._made: dict[tuple[Decision, int], list[Edit]] = {}
 
     def edits(self, phases: Iterable[int]) -> dict[str, tuple[Edit, ...]]:
@@ -75,7 +85,7 @@ class EditPlanner:
         for edit in self._modules(wanted):
             by_path.setdefault(edit.path, []).append(edit)
         if self.problems:
-            raise UnknownSite(self.problems, remedy="override the site in specs/phases/, or leave it with a reason")
+            raise UnknownSite(self.problems, remedy=REMEDY)
         return {path: self._in_order(path, by_path[path]) for path in sorted(by_path) if by_path[path]}
 
     def _in_order(self, path: str, made: Iterable[Edit]) -> tuple[Edit, ...]:
@@ -99,7 +109,7 @@ class EditPlanner:
             self._made[decision, phase] = self._make(decision, rule, phase)
         return self._made[decision, phase]
 
-    def _make(self, decision: Decision, rule: Rule, phase: int) -> list[Edit]:
+    def _make(self, decision: Decision, rule: Rule | TreeRule, phase: int) -> list[Edit]:
         site, style = decision.site, self._style(rule)
         try:
             if site.path in self.scan.python:
@@ -114,13 +124,31 @@ class EditPlanner:
             return []
         return self._edits(decision, made, phase)
 
+    def refusal(self, decision: Decision, rule: TreeRule) -> str | None:
+        """Why the rule could do nothing at the site, or would leave text that does not parse; None if it could."""
+        site, style = decision.site, self._style(rule)
+        try:
+            if site.path in self.scan.python:
+                return None if self._python(decision, rule, style) else "nothing would be written"
+            source = self.scan.sources[site.path]
+            if site.kind == "use" and rule.verb is Verb.MIRROR:
+                verbs.extend_use(source, site, "", style)
+                return None
+            made = self._final(source, decision, rule, style)
+        except CannotMirror as error:
+            return str(error)
+        except KeyError:  # a manifest, or a whole file
+            return "it is not part of a source"
+        after = Source.parse(site.path, verbs.apply_edits(source.text, made).encode())
+        return "the text would not parse" if len(after.error_ranges()) > len(source.error_ranges()) else None
+
     def _edits(self, decision: Decision, made: Iterable[TextEdit], phase: int | None) -> list[Edit]:
         rule = self.scan.rules[decision.rule].rule
-        template = rule.template if phase == decision.lands else None
+        template = getattr(rule, "template", None) if phase == decision.lands else None
         origin = Origin(rule.id, self.specs.where(rule.id), phase or 0, template)
         return [Edit(decision.site.path, e.start, e.end, e.text, origin) for e in made]
 
-    def _python(self, decision: Decision, rule: Rule, style: Style) -> list[TextEdit]:
+    def _python(self, decision: Decision, rule: Rule | TreeRule, style: Style) -> list[TextEdit]:
         """Python has no features: its edits are the same in both gatings."""
         source, site = self.scan.python[decision.site.path], decision.site
         match rule.verb:
@@ -159,17 +187,22 @@ class EditPlanner:
             ) from error
         return Edit(rule.path, made.start, made.end, made.text, Origin(rule.id, self.specs.where(rule.id), phase))
 
-    def _style(self, rule: Rule) -> Style:
+    def _style(self, rule: Rule | TreeRule) -> Style:
         return Style(
             cfg=self.cfg and not rule.ungated, protected=frozenset(self.specs.candle.protected), replace=rule.replace
         )
 
-    def _final(self, source: Source, decision: Decision, rule: Rule, style: Style) -> list[TextEdit]:
+    def _final(self, source: Source, decision: Decision, rule: Rule | TreeRule, style: Style) -> list[TextEdit]:
         site = decision.site
         match rule.verb:
+            case _ if site.kind == SiteKind.ELEMENT_TYPE:
+                raise CannotMirror("ROCm can only store it; `leave` says so")
+            case Verb.OVERRIDE if isinstance(rule, TreeRule):
+                self._bounded(len(rule.text or ""))
+                return verbs.insert_override(source, site, rule.text or "", style)
             case Verb.OVERRIDE:
                 context = EditContext(self.cfg, site.item, site.name, site.item.rpartition("::")[2])
-                text = render(rule.template or "", context, root=templates_dir())
+                text = render(getattr(rule, "template", None) or "", context, root=templates_dir())
                 return verbs.insert_override(source, site, text, style)
             case Verb.SWAP:
                 return verbs.swap_function(source, site, style)
@@ -185,6 +218,12 @@ class EditPlanner:
             case Verb.MIRROR:
                 return verbs.mirror_item(source, site, style)
         raise CannotMirror(f"the verb {rule.verb} has no meaning for a site of kind {site.kind}")
+
+    def _bounded(self, length: int) -> None:
+        """A short text of a tree's own may be written at very many sites."""
+        self._written += length
+        if self._written > MOST_WRITTEN:
+            raise CannotMirror(f"the tree's own rules would write more than {MOST_WRITTEN >> 20} MiB")
 
     def _fail(self, decision: Decision, why: str) -> None:
         site = decision.site

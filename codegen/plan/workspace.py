@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.candle.reading import read_below
 from codegen.candle.tree import CandleTree, open_tree
 from codegen.errors import CandleRocmError, Conflict, UsageError
 from codegen.paths import default_cache
@@ -16,6 +18,7 @@ from codegen.plan.home import RECORD
 from codegen.plan.texts import pristine_overlay
 from codegen.plan.transaction import recover, require_settled
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
+from codegen.tree_path import TREE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -42,11 +45,15 @@ class Workspace:
     """Whether the tree says that it is another release than the record: one was merged or checked out under it."""
 
     @cached_property
-    def specs(self) -> LoadedSpecs:
-        """The specs, loaded when they are first asked for. Raises `SpecInvalid`."""
+    def _own_specs(self) -> LoadedSpecs:
         from codegen.spec.loader import load_specs
 
         return load_specs(cache=default_cache() / "specs")
+
+    @cached_property
+    def specs(self) -> LoadedSpecs:
+        """The specs and what the tree's own add, loaded when they are first asked for. Raises `SpecInvalid`."""
+        return specs_of(self.tree, self._own_specs)
 
     @property
     def applied(self) -> tuple[int, ...]:
@@ -60,7 +67,7 @@ class Workspace:
     @property
     def tried(self) -> bool:
         """Whether the oracles were run on this release."""
-        return self.tree.release in {release.version for release in self.specs.candle.releases}
+        return self.tree.release in {release.version for release in self._own_specs.candle.releases}
 
     def gating(self, named: str | None) -> Gating:
         """The gating that the user named, else the one that is applied, else the default."""
@@ -73,6 +80,18 @@ class Workspace:
         if named is None and self.record is not None:
             named = self.record.header.runtime
         return DEFAULT_RUNTIME if named is None else Runtime(named)
+
+
+def specs_of(tree: CandleTree, specs: LoadedSpecs) -> LoadedSpecs:
+    """The specs with those of the tree's own candle-rocm.yaml, if it has one.
+
+    Raises `SpecInvalid` for what is wrong with it, and `InputOutputError` for one that is no plain file.
+    """
+    if not os.path.lexists(tree.root / TREE_FILE):
+        return specs
+    from codegen.spec.tree_specs import with_tree_specs
+
+    return with_tree_specs(specs, read_below(tree.root, TREE_FILE))
 
 
 def open_workspace(

@@ -21,13 +21,15 @@ METHODS_REMEDY = (
 )
 
 
-def findings(scan: Scan, specs: LoadedSpecs, methods: Sequence[Problem] = ()) -> UnknownSite | None:
+def findings(
+    scan: Scan, specs: LoadedSpecs, methods: Sequence[Problem] = (), *, leave_unknown: bool = False
+) -> UnknownSite | None:
     """The error that planning on this scan would raise, with what all its checks find; None when they find nothing.
 
     `methods` of the backend traits that no template computes stop no plan, but are findings too.
     """
     try:
-        refuse_undecided(scan, specs)
+        refuse_undecided(scan, specs, leave_unknown=leave_unknown)
     except UnknownSite as error:
         remedy = f"{error.remedy}. {METHODS_REMEDY}" if methods else error.remedy
         return UnknownSite([*error.problems, *methods], remedy=remedy)

@@ -160,7 +160,7 @@ def _site(decision: Decision, specs: LoadedSpecs, anchors: dict[tuple[int, str],
         rule=decision.rule,
         spec=spec_line(decision, specs),
         verb=decision.verb,
-        reason=decision.reason,
+        reason="; ".join(part for part in (decision.reason, decision.review) if part),
         snippet=site.snippet,
         anchor=next((anchors[phase, site.path] for phase in written if (phase, site.path) in anchors), None),
     )

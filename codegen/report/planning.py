@@ -16,12 +16,26 @@ if TYPE_CHECKING:
 
 
 def selected_plan(
-    workspace: Workspace, *, phases: Sequence[int], gating: Gating, runtime: Runtime, scan: Scan | None = None
+    workspace: Workspace,
+    *,
+    phases: Sequence[int],
+    gating: Gating,
+    runtime: Runtime,
+    scan: Scan | None = None,
+    leave_unknown: bool = False,
 ) -> Plan:
     """The plan of the phases (all that are ready by default); those that are applied count as being there.
 
     Raises what `plan_tree` raises.
     """
     wanted = workspace.with_applied(phases)
-    plan = plan_tree(workspace.tree, workspace.specs, phases=wanted, gating=gating, runtime=runtime, scan=scan)
+    plan = plan_tree(
+        workspace.tree,
+        workspace.specs,
+        phases=wanted,
+        gating=gating,
+        runtime=runtime,
+        scan=scan,
+        leave_unknown=leave_unknown,
+    )
     return plan.only(phases)

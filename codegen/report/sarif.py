@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
 UNKNOWN_RULE = "unhandled-site"
+REVIEW_RULE = "mirrored-answer"
 ROOT = "%SRCROOT%"
 
 
@@ -34,6 +35,9 @@ def sarif_log(scan: Scan, decisions: Iterable[Decision], error: UnknownSite | No
     }
     results = [_placeless(problem) for problem in error.problems if problem.location is None] if error else []
     for decision in decisions:
+        if decision.review:
+            rules.setdefault(REVIEW_RULE, _rule(REVIEW_RULE, "Mirrored text that answers as CUDA does.", "note"))
+            results.append(_result(decision, spans.of(decision.site)))
         if decision.state not in (State.UNKNOWN, State.LEFT):
             continue
         if decision.state is State.LEFT and decision.rule not in rules:
@@ -59,11 +63,12 @@ def _rule(name: str, description: str, level: str) -> Document:
 def _result(decision: Decision, span: Span) -> Document:
     site = decision.site
     unknown = decision.state is State.UNKNOWN
+    text = decision.review or decision.reason or "left alone"
     where = f"{site.kind} in {site.item or 'the file'}"
     return {
-        "ruleId": UNKNOWN_RULE if unknown else decision.rule,
+        "ruleId": UNKNOWN_RULE if unknown else REVIEW_RULE if decision.review else decision.rule,
         "level": "error" if unknown else "note",
-        "message": {"text": f"{decision.reason or 'left alone'} ({where})"},
+        "message": {"text": f"{text} ({where})"},
         "locations": [
             {
                 "physicalLocation": {

@@ -73,6 +73,7 @@ def site_entry(decision: Decision, span: Span, spec: str | None) -> Document:
         "verb": decision.verb or None,
         "reason": decision.reason or None,
         "fallback": decision.fallback,
+        "review": decision.review or None,
     }
 
 

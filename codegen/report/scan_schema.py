@@ -64,6 +64,7 @@ _SITE = _object(
         "verb": _or_null({"enum": [verb.value for verb in Verb]}),
         "reason": _or_null(_TEXT),
         "fallback": _FLAG,
+        "review": _or_null(_TEXT),
     }
 )
 _SUMMARY = _object(

@@ -72,6 +72,8 @@ class StateOfTree:
         for phase in record.phases:
             name = names.get(phase.phase, "(unknown to this version)")
             yield f"phase {phase.phase} {name}: {len(phase.files)} files ({choices})"
+        for waiting in (phase for phase in workspace.specs.phases if not phase.applied):
+            yield f"phase {waiting.phase} {waiting.name}: this version of candle-rocm cannot apply it"
         bare = set(condition.undeclared)
         declared = [each.path for each in record.declared if each.path not in (*bare, *condition.edited)]
         yield from _listed("own edits, declared", declared, limit=None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from codegen import terminal
 from codegen.plan.decision import State
-from codegen.report.wording import site_line
+from codegen.report.wording import review_notes, site_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +42,8 @@ def print_scan(console: Console, scan: Scan, summary: Summary) -> None:
 
 
 def _print_scan(console: Console, scan: Scan, summary: Summary) -> None:
+    from rich.text import Text
+
     console.print(f"Candle {scan.tree.release}", markup=False)
     console.print()
     console.print(_phases(summary))
@@ -54,6 +56,11 @@ def _print_scan(console: Console, scan: Scan, summary: Summary) -> None:
     if unknown:
         console.print()
         print_sites(console, unknown)
+    review = tuple(review_notes(scan.decisions))
+    if review:
+        console.print()
+        for line in review:
+            console.print(Text(line), soft_wrap=True)
     console.print()
     console.print(_closing(summary))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.plan.decision import State
+from codegen.plan.select import glob_matches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from codegen.plan.decision import Decision
     from codegen.spec.loaded import LoadedSpecs
@@ -50,11 +51,28 @@ def full_item(site: Site) -> str:
 
 def spec_line(decision: Decision, specs: LoadedSpecs) -> str | None:
     """`specs/phases/1-core.yaml:42`: where the entry that decided stands, or None if none did."""
-    names = [decision.rule]
-    if decision.rule == CRATE_RULE:
-        folders = (decision.crate, decision.site.path.split("/", 1)[0])
-        names = [f"crates[{i}]" for i, crate in enumerate(specs.candle.crates) if crate.name in folders]
-    return next((specs.lines[name] for name in names if name in specs.lines), None)
+    return next((specs.lines[name] for name in _entries(decision, specs) if name in specs.lines), None)
+
+
+def _entries(decision: Decision, specs: LoadedSpecs) -> list[str]:
+    """The names of the entries that the decision's rule stands for."""
+    candle, site = specs.candle, decision.site
+    match decision.rule:
+        case "candle.crates":
+            folders = (decision.crate, site.path.split("/", 1)[0])
+            return [f"crates[{i}]" for i, crate in enumerate(candle.crates) if crate.name in folders]
+        case "candle.cuda-libraries":
+            libraries = enumerate(candle.cuda_libraries)
+            return [f"cuda_libraries[{i}]" for i, each in libraries if _names(each.feature, site.name)]
+        case "candle.foreign":
+            return [f"foreign[{i}]" for i, each in enumerate(candle.foreign) if _names(each.path, site.path)]
+        case "tree.backends" if specs.tree is not None:
+            return [f"backends[{i}]" for i, each in enumerate(specs.tree.spec.backends) if each.name == site.name]
+    return [decision.rule]
+
+
+def _names(globs: Iterable[str], value: str) -> bool:
+    return any(glob_matches(glob, value) for glob in globs)
 
 
 def untried_note(release: str, tried: Iterable[Release]) -> str:
@@ -68,6 +86,22 @@ def unforeseen_notes(decisions: Iterable[Decision]) -> Iterator[str]:
     for decision in decisions:
         if decision.fallback and not decision.inside:
             yield f"new to the specs, to be looked at: {site_line(decision)}"
+
+
+def review_notes(decisions: Iterable[Decision]) -> Iterator[str]:
+    """One line for each site whose mirrored text a person should look at, because it answers as CUDA does."""
+    for decision in decisions:
+        if decision.review:
+            yield f"to be looked at: {site_line(decision)}: {decision.review}"
+
+
+def left_notes(unknown: Sequence[Decision]) -> Iterator[str]:
+    """How many sites are left for later, and one line for each."""
+    if unknown:
+        yield f"{plural(len(unknown), 'unknown site')} left for later; nothing is done there:"
+    for decision in unknown:
+        demanded = "; rustc demands an arm here, so the tree will not compile" if decision.site.exhaustive else ""
+        yield f"left for later: {site_line(decision)}{demanded}"
 
 
 def plural(count: int, noun: str) -> str:

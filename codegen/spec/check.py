@@ -120,13 +120,18 @@ def _candle(document: Document, known: Known) -> Iterator[Problem]:
     yield from _listed_twice(document, "releases", ("version",))
     yield from _listed_twice(document, "crates", ("name",))
     yield from _listed_twice(document, "enums", ("crate", "name"))
-    for crate in root.mappings("crates"):
-        rocm = crate.get("rocm")
-        if isinstance(rocm, ScalarNode) and rocm.value is False and crate.entry("reason") is None:
-            yield document.problem("a crate without ROCm needs a reason", rocm.mark)
+    yield from lists_reasons(document)
     for enum in root.mappings("enums"):
         yield from _crate_name(document, enum.get("crate"), known)
         yield from _phase_number(document, enum.get("phase"), known)
+
+
+def lists_reasons(document: Document) -> Iterator[Problem]:
+    """Crates without ROCm that do not say why."""
+    for crate in document.mapping.mappings("crates"):
+        rocm = crate.get("rocm")
+        if isinstance(rocm, ScalarNode) and rocm.value is False and crate.entry("reason") is None:
+            yield document.problem("a crate without ROCm needs a reason", rocm.mark)
 
 
 def _listed_twice(document: Document, key: str, names: tuple[str, ...]) -> Iterator[Problem]:
@@ -152,26 +157,26 @@ def _phase(document: Document, known: Known) -> Iterator[Problem]:
     applied = root.get("applied")
     only_scanned = isinstance(applied, ScalarNode) and applied.value is False
     for rule in root.mappings("rules"):
-        yield from _rule(document, rule, known)
+        yield from rule_problems(document, rule, known)
         verb = rule.get("verb")
         if rule.text("verb") == "override" and verb is not None and rule.entry("template") is None and not only_scanned:
             yield document.problem("verb 'override' needs a template", verb.mark)
     for file in root.mappings("files"):
         yield from _file(document, file, known)
     for module in root.mappings("modules"):
-        yield from _tree_path(document, module.get("path"))
+        yield from tree_path_problems(document, module.get("path"))
     for copy in root.mappings("copies"):
-        yield from _tree_path(document, copy.get("path"))
-        yield from _tree_path(document, copy.get("source"), of="candle-rocm's repository")
+        yield from tree_path_problems(document, copy.get("path"))
+        yield from tree_path_problems(document, copy.get("source"), of="candle-rocm's repository")
     for entry in _listed_entries(root):
-        yield from _range(document, entry)
+        yield from range_problems(document, entry)
         yield from _landing(document, entry, own, known)
     cargo = root.get("cargo")
     if isinstance(cargo, MappingNode):
         yield from _cargo(document, cargo, known)
 
 
-def _rule(document: Document, rule: MappingNode, known: Known) -> Iterator[Problem]:
+def rule_problems(document: Document, rule: MappingNode, known: Known) -> Iterator[Problem]:
     verb = rule.text("verb")
     verb_node = rule.get("verb")
     if verb is not None and verb_node is not None:
@@ -189,10 +194,8 @@ def _rule(document: Document, rule: MappingNode, known: Known) -> Iterator[Probl
     if isinstance(sites, MappingNode):
         if not sites.entries and rule.entry("fallback") is None:
             yield document.problem("a selector without keys would select every site", sites.mark)
-        for crate in sites.scalars("crate"):
-            yield from _pattern(document, crate, known.crates, "crate")
-        for enum in sites.scalars("enum"):
-            yield from _pattern(document, enum, known.enums, "backend enum")
+        yield from pattern_problems(document, sites.scalars("crate"), known.crates, "crate")
+        yield from pattern_problems(document, sites.scalars("enum"), known.enums, "backend enum")
 
 
 def _replacements(document: Document, replace: Node | None) -> Iterator[Problem]:
@@ -210,7 +213,7 @@ def _file(document: Document, file: MappingNode, known: Known) -> Iterator[Probl
         yield document.problem("a file has a 'template' or a 'mirror', not both", mirror.mark)
     yield from _template(document, file.get("template"), known)
     for key in ("path", "mirror"):
-        yield from _tree_path(document, file.get(key))
+        yield from tree_path_problems(document, file.get(key))
 
 
 def _cargo(document: Document, cargo: MappingNode, known: Known) -> Iterator[Problem]:
@@ -224,7 +227,7 @@ def _cargo(document: Document, cargo: MappingNode, known: Known) -> Iterator[Pro
                 yield from _crate_name(document, ScalarNode(crate.key, crate.mark), known)
 
 
-def _range(document: Document, entry: MappingNode) -> Iterator[Problem]:
+def range_problems(document: Document, entry: MappingNode) -> Iterator[Problem]:
     since, until = entry.text("since"), entry.text("until")
     node = entry.get("since")
     if since is None or until is None or node is None:
@@ -263,12 +266,15 @@ def _crate_name(document: Document, node: Node | None, known: Known) -> Iterator
         yield _unlisted(document, node.mark, node.value, known.crates, "crate")
 
 
-def _pattern(document: Document, node: ScalarNode, names: Collection[str] | None, what: str) -> Iterator[Problem]:
+def pattern_problems(
+    document: Document, nodes: Iterable[ScalarNode], names: Collection[str] | None, what: str
+) -> Iterator[Problem]:
     """A selector's glob must match one of the names that candle.yaml lists, or it would never select anything."""
-    if names is None or not isinstance(node.value, str):
-        return
-    if not any(fnmatchcase(name, node.value) for name in names):
-        yield _unlisted(document, node.mark, node.value, names, what)
+    for node in nodes:
+        if names is None or not isinstance(node.value, str):
+            continue
+        if not any(fnmatchcase(name, node.value) for name in names):
+            yield _unlisted(document, node.mark, node.value, names, what)
 
 
 def _unlisted(document: Document, mark: Mark, word: str, names: Collection[str], what: str) -> Problem:
@@ -276,7 +282,7 @@ def _unlisted(document: Document, mark: Mark, word: str, names: Collection[str],
     return document.problem(f"specs/candle.yaml lists no {what} {quoted(word)}{hint}", mark)
 
 
-def _tree_path(document: Document, node: Node | None, of: str = "the Candle tree") -> Iterator[Problem]:
+def tree_path_problems(document: Document, node: Node | None, of: str = "the Candle tree") -> Iterator[Problem]:
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
         return
     path = node.value

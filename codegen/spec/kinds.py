@@ -28,6 +28,8 @@ class SiteKind(StrEnum):
     CARGO_FEATURE = "cargo-feature"
     TEXT = "text"
     """A token that no construct claims."""
+    ELEMENT_TYPE = "element-type"
+    """A variant of `DType` that no kernel computes with: on ROCm it is stored, loaded and moved, and that is all."""
     FILE = "file"
     """A whole file that is one backend's own."""
     PY_DEF = "py-def"

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from codegen.errors import Location
     from codegen.spec.model import CandleSpec, PhaseSpec, Specs
+    from codegen.spec.tree_model import TreeRule, TreeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSpecs:
+    """What a tree's own candle-rocm.yaml says. Its lists are part of `LoadedSpecs.candle` too, behind our entries."""
+
+    spec: TreeSpec
+    rules: tuple[tuple[int, TreeRule], ...]
+    """Each with the phase that writes it."""
+    places: Mapping[str, Location]
+    """By the names of `LoadedSpecs.where`, and `protected[0]` and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +31,8 @@ class LoadedSpecs:
     specs: Specs
     lines: Mapping[str, str]
     """`file:line` of every entry; see `where` for the names."""
+    tree: TreeSpecs | None = None
+    """What the tree at hand adds, if it has a candle-rocm.yaml."""
 
     @property
     def candle(self) -> CandleSpec:

@@ -1,7 +1,8 @@
 """What a spec may say. Pydantic models: frozen, unknown keys refused, JSON schema for editors.
 
 `specs/candle.yaml` is a `CandleSpec` (what a backend site looks like, on any release), and each
-`specs/phases/N-name.yaml` a `PhaseSpec` (what that phase adds, and which sites are its own).
+`specs/phases/N-name.yaml` a `PhaseSpec` (what that phase adds, and which sites are its own). A tree may have a
+`candle-rocm.yaml` of its own, a `TreeSpec`; its models are in tree_model.py.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _regex(value: str) -> str:
     return value
 
 
-def _as_tuple(value: Any) -> Any:
+def as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
@@ -38,7 +39,7 @@ Version = Annotated[str, AfterValidator(_version)]
 Regex = Annotated[str, AfterValidator(_regex)]
 Reason = Annotated[str, Field(min_length=10)]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9]+(-[a-z0-9]+)*$")]
-OneOrMore = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+OneOrMore = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class Model(BaseModel):
@@ -68,7 +69,7 @@ class RuntimeChoice(Model):
 class Selector(Model):
     """Which sites a rule speaks about. All keys given must match; a list matches if one of its members does."""
 
-    kind: Annotated[tuple[SiteKind, ...], BeforeValidator(_as_tuple)] = ()
+    kind: Annotated[tuple[SiteKind, ...], BeforeValidator(as_tuple)] = ()
     crate: OneOrMore = ()
     path: OneOrMore = ()
     """Globs over the file's path in the tree; `**` crosses folders."""
@@ -89,16 +90,14 @@ class Selector(Model):
     """Selects by whether rustc demands an arm as soon as the enum gains a variant."""
 
 
-class Rule(VersionRange):
-    """What happens at the selected sites, in which phase, and why."""
+class SiteRule(VersionRange):
+    """What happens at the selected sites, and why."""
 
     id: Id
     sites: Selector
     verb: Verb
     reason: Reason | None = None
     """Required for `leave` and `override`: where CUDA's answer is wrong for ROCm, say why."""
-    template: str | None = None
-    """Below `templates/`; required for `override`, refused elsewhere."""
     early: Early = Early.MIRROR
     lands_in: int | None = None
     """Phase that writes it, when earlier than the phase it belongs to by theme."""
@@ -110,6 +109,13 @@ class Rule(VersionRange):
     """Also with gating cfg what is mirrored is there in every build: others rely on it, or it asks for the feature."""
     replace: dict[str, str] = {}
     """Literal corrections of the mirrored text, applied after the renaming."""
+
+
+class Rule(SiteRule):
+    """A rule of a phase."""
+
+    template: str | None = None
+    """Below `templates/`; required for `override`, refused elsewhere."""
 
 
 class FileRule(VersionRange, RuntimeChoice):

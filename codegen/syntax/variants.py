@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.errors import Location, Problem, UnknownSite
-from codegen.syntax.source import Source, text_of
+from codegen.syntax.constructs import name_of
+from codegen.syntax.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,21 +19,23 @@ def enum_variants(source: bytes, name: str, *, path: str) -> tuple[str, ...]:
 
     Raises UnknownSite when the file has no such enum.
     """
-    file = Source.parse(path, source)
-    for node in file.root.named_children:
-        if node.type == "enum_item" and _named(node) == name:
-            return tuple(_named(variant) for variant in _variants(node))
+    found = variants_of(Source.parse(path, source), name)
+    if found is not None:
+        return tuple(map(name_of, found))
     raise UnknownSite(
         Problem(f"no enum {name} in this file", Location.in_text(path, source.decode(), 1)),
         remedy="Candle renamed or moved it: the templates that are rendered from its variants have to follow.",
     )
 
 
+def variants_of(source: Source, name: str) -> tuple[Node, ...] | None:
+    """The nodes of the variants of an enum at file level, in source order; None where the file has no such enum."""
+    for node in source.root.named_children:
+        if node.type == "enum_item" and name_of(node) == name:
+            return tuple(_variants(node))
+    return None
+
+
 def _variants(enum: Node) -> Iterator[Node]:
     body = enum.child_by_field_name("body")
     yield from (child for child in (body.named_children if body else ()) if child.type == "enum_variant")
-
-
-def _named(node: Node) -> str:
-    name = node.child_by_field_name("name")
-    return "" if name is None else text_of(name)

@@ -58,7 +58,8 @@ __all__ = [
 ]
 
 _FUNCTIONS = ("function_item", "function_signature_item")
-_GATED_ITEMS = ("fn", "mod", "static", "statement", "cfg-item")
+_NAMED = ("fn", "mod", "static")
+_GATED_ITEMS = ("fn", "use", "mod", "static", "statement", "cfg-item")
 
 
 def mirror_match(source: Source, site: Site, style: Style) -> list[TextEdit]:
@@ -84,6 +85,8 @@ def mirror_item(source: Source, site: Site, style: Style) -> list[TextEdit]:
     refuse_expression(node)
     refuse_value(node)
     refuse_errors(node)
+    if site.kind in _NAMED and CUDA.lower not in site.name.lower():
+        raise CannotMirror("its name does not name CUDA, so its copy would be called the same")
     if site.exhaustive:
         raise CannotMirror("it holds a match that rustc wants complete, so the original must learn ROCm too: swap it")
     text = mirrored(source.slice(unit_start(node), node.end_byte), style)

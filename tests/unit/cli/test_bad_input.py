@@ -187,7 +187,8 @@ def test_an_arm_whose_shape_no_rule_knows(candle: Path, candle_rocm: CommandLine
         f"unhandled backend site: {NOTES}:3:5: no rule handles this site and no spec leaves it alone (if-let in odd)",
         "  3 |     while let crate::Storage::Cuda(_) = storage {",
         "    |     ^",
-        "  = help: handle the site by a rule in specs/phases/, or list it with `verb: leave` and the reason",
+        "  = help: decide each site in candle-rocm.yaml at the root of the tree "
+        "(`candle-rocm scan CANDLE --suggest` writes a draft), or leave them for later: `apply --leave-unknown`",
     )
     assert tree_hash(candle) == pristine
 
@@ -221,7 +222,8 @@ def test_an_arm_that_uses_cudas_own_api(candle: Path, candle_rocm: CommandLine) 
         f"unhandled backend site: {DEVICE}:{line}:9: rule core.dispatch cannot mirror this match: it uses CUDA's own "
         "API (cudarc), which has no ROCm namesake",
         f"  {line} |         match self {{",
-        "  = help: override the site in specs/phases/, or leave it with a reason",
+        "  = help: override the site, or leave it with a reason: in candle-rocm.yaml of the tree, "
+        "where `instead_of` names a rule of candle-rocm's that is wrong there",
     )
     assert tree_hash(candle) == pristine
 

@@ -296,6 +296,7 @@ def test_status_tells_what_is_applied(candle: Path, candle_rocm: CommandLine) ->
     assert lines[0] == "Candle 0.11.1"
     assert [line.split(":")[0] for line in lines[1:]] == [
         *(f"phase {number} {name}" for number, name in READY.items()),
+        "phase 2 quantization",
         "edited by hand",
     ]
     assert lines[-1].endswith(DEVICE)

@@ -31,7 +31,8 @@ UNKNOWN_TEXT = (
     "(if-let in odd)\n"
     "  3 |     if let Device::Cuda(_) = device {\n"
     "    |     ^\n"
-    "  = help: handle the site by a rule in specs/phases/, or list it with `verb: leave` and the reason\n"
+    "  = help: decide each site in candle-rocm.yaml at the root of the tree "
+    "(`candle-rocm scan CANDLE --suggest` writes a draft), or leave them for later: `apply --leave-unknown`\n"
 )
 
 

@@ -213,7 +213,8 @@ def test_an_unknown_site_is_shown(candle: Path, specs: LoadedSpecs) -> None:
         f"{NOTES}:5:1: no rule handles this site and no spec leaves it alone (fn in the file)\n"
         "  5 | fn cuda_b() {}\n"
         "    | ^\n"
-        "  = help: handle the site by a rule in specs/phases/, or list it with `verb: leave` and the reason"
+        "  = help: decide each site in candle-rocm.yaml at the root of the tree "
+        "(`candle-rocm scan CANDLE --suggest` writes a draft), or leave them for later: `apply --leave-unknown`"
     )
 
 
@@ -272,7 +273,7 @@ def test_everything_that_is_undecided_comes_in_one_error(candle: Path, specs: Lo
     message = str(caught.value)
     assert f"{NOTES}:1:1: no rule handles this site" in message
     assert "has no `enum DeviceLocation`" in message
-    assert "list it with `verb: leave` and the reason; correct the enum's entry in specs/candle.yaml" in message
+    assert "`apply --leave-unknown`; correct the enum's entry in specs/candle.yaml" in message
 
 
 def test_a_file_that_is_not_utf_8(candle: Path, specs: LoadedSpecs) -> None:

@@ -97,9 +97,9 @@ def rule(name: str, **keys: object) -> Rule:
     return Rule.model_validate({"id": f"core.{name}", "sites": {}, "verb": "mirror", **keys})
 
 
-def found(*rules: Rule, gating: Gating = Gating.DUMMY, applies: tuple[Rule, ...] | None = None) -> str | None:
+def found(*rules: Rule, gating: Gating = Gating.DUMMY, release: str = "0.11.1") -> str | None:
     phase = PhaseSpec(phase=1, name="core", summary="", rules=rules)
-    book = RuleBook.of([phase], applies=rules if applies is None else applies, gating=gating)
+    book = RuleBook.of([phase], release=release, gating=gating)
     answer = book.find(SITE, "candle-core", TEXT)
     return answer.rule.id if answer is not None else None
 
@@ -121,7 +121,7 @@ def test_fallback_rules_come_after_the_rules_of_later_phases() -> None:
         PhaseSpec(phase=5, name="b", summary="", rules=(late,)),
     ]
 
-    book = RuleBook.of(phases, applies=[early, late], gating=Gating.DUMMY)
+    book = RuleBook.of(phases, release="0.11.1", gating=Gating.DUMMY)
 
     answer = book.find(SITE, "candle-core", TEXT)
     assert answer is not None
@@ -135,4 +135,5 @@ def test_rules_of_another_gating_or_release_are_silent() -> None:
     assert gated.verb is Verb.LEAVE
 
     old, new = rule("old", until="0.9.1"), rule("new")
-    assert found(old, new, applies=(new,)) == "core.new"
+    assert found(old, new) == "core.new"
+    assert found(old, new, release="0.9.1") == "core.old"

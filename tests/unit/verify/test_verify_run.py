@@ -513,7 +513,10 @@ def test_the_devices_variables_are_for_the_steps_that_need_it(subject: Subject) 
 
 PHASED = replace(TESTS, id="rocm-tests", device=True, phased=True)
 WAITING = (WaitingTest("qmm::rocm", 2, "quant.tests"), WaitingTest("load::rocm", 2, "quant.tests"))
-WANTS_PHASE_2 = "Error: `qzeros` is not available on ROCm yet: it comes with phase 2 (candle-rocm apply --phase 2)"
+WANTS_PHASE_2 = (
+    "Error: `qzeros` is not available on ROCm yet: it comes with phase 2 of candle-rocm, "
+    "which this build does not have (`candle-rocm status CANDLE` on its tree says whether it can be applied)"
+)
 
 
 def phased(subject: Subject, passed: int, failures: dict[str, str]) -> StepResult:

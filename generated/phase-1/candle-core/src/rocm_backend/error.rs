@@ -118,7 +118,7 @@ pub enum RocmError {
         got: usize,
     },
 
-    #[error("`{op}` is not available on ROCm yet: it comes with phase {phase} (candle-rocm apply --phase {phase})")]
+    #[error("`{op}` is not available on ROCm yet: it comes with phase {phase} of candle-rocm, which this build does not have (`candle-rocm status CANDLE` on its tree says whether it can be applied)")]
     NotGenerated { op: &'static str, phase: u32 },
 
     #[error("{0}")]
