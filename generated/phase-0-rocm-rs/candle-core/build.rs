@@ -53,7 +53,9 @@ fn main() {
     }
     let roots = roots();
     watch(&roots);
-    let chosen = roots.iter().find(|root| library_folder(root, HIP).is_some());
+    let chosen = roots
+        .iter()
+        .find(|root| library_folder(root, HIP).is_some());
     if let Some(root) = chosen {
         refuse_old(root);
     }
@@ -102,7 +104,7 @@ fn refuse_old(root: &Path) {
             "cargo:warning={} is of ROCm {major}: {OLDEST}.0 or later is needed; let ROCM_PATH name one",
             library.display()
         );
-        std::process::exit(1);
+        process::exit(1);
     }
 }
 
