@@ -150,17 +150,17 @@ def _as_it_is(root: Path) -> CandleTree | None:
 
 
 def _release_in_conflict(root: Path, record: Record) -> str | None:
-    """Another release than the record's that a manifest with a merge conflict names."""
+    """Another release than the record's that the manifest names, where a merge left some manifest broken."""
     text = records.text_of(root, "Cargo.toml") or b""
-    if _CONFLICT.search(text) is None:
-        return None
     named = {version.decode("ascii", "replace") for version in _VERSION.findall(text)}
+    if record.header.release in named and _CONFLICT.search(text) is None:
+        return None
     return min(named - {record.header.release}, default=None)
 
 
 def _unmerged(root: Path) -> Conflict:
     return Conflict(
-        f"{root}/Cargo.toml has a merge conflict with another release that is not resolved",
+        f"a manifest of {root} has a merge conflict with another release that is not resolved",
         remedy="resolve it, or undo the merge (git merge --abort); then run this again",
     )
 
