@@ -523,6 +523,8 @@ fn near(device: &candle_core::Device, off: f32) -> bool {
 }
 """,
     "candle-core/benches/benchmarks/mod.rs": """\
+#[cfg(feature = "cuda")]
+use candle_core::backend::BackendDevice;
 use candle_core::{Device, Result};
 
 impl BenchDevice for Device {
@@ -643,6 +645,13 @@ pub fn place(device: &candle::Device) -> &'static str {
         candle::Device::Cuda(_) => "cuda card",
         candle::Device::Metal(_) => "metal card",
     }
+}
+
+#[cfg(feature = "cuda")]
+use candle::backend::BackendStorage;
+
+pub fn any_place() -> Result<Device> {
+    Device::cuda_if_available(0)
 }
 """,
     "candle-transformers/src/models/tower.rs": """\
@@ -890,6 +899,9 @@ def candle_sources(release: str = NEWEST) -> dict[str, str]:
     for name, (dependencies, cuda) in MANIFESTS.items():
         texts[f"{name}/Cargo.toml"] = MANIFEST.format(name=name, dependencies=dependencies, cuda=cuda)
     if in_range(release, since=NEWEST):
+        texts["candle-core/src/dtype.rs"] = texts["candle-core/src/dtype.rs"].replace(
+            "    F32,\n", "    F32,\n    F8E8M0,\n"
+        )
         texts["candle-core/src/custom_op.rs"] = CUSTOM_OP + ALIASED_OP
     else:
         texts["candle-core/src/custom_op.rs"] = CUSTOM_OP + UG_OP
