@@ -249,9 +249,9 @@ def make_fork(root: Path) -> None:
         name = path.relative_to(root).as_posix()
         if _OTHER_BACKENDS.search(name) or name.startswith("target/"):
             continue
-        text = path.read_bytes()
-        changed = _with_element_type(_with_backend(name, text))
-        if changed != text:
+        content = path.read_bytes()
+        changed = _with_element_type(_with_backend(name, content))
+        if changed != content:
             path.write_bytes(changed)
     core, nn = root / "candle-core/src", root / "candle-nn/src"
     for file, text in CORE_MODULES.items():

@@ -118,9 +118,9 @@ def test_a_tree_with_more_phases_applied_is_planned_with_them(tmp_path: Path, mo
     monkeypatch.setattr("codegen.plan.workspace.open_workspace", lambda *_arguments, **_more: workspace)
     monkeypatch.setattr("codegen.plan.build.plan_tree", plan)
     for phase in (0, None):
-        verify._planned("candle", phase=phase, gating=None, runtime=None, offline=True)
+        verify._planned("candle", phase=phase, gating=None, runtime=None, leave=False, offline=True)
     workspace.applied = ()
-    verify._planned("candle", phase=0, gating=None, runtime=None, offline=True)
+    verify._planned("candle", phase=0, gating=None, runtime=None, leave=False, offline=True)
     assert asked == [[0, 1], [0, 1], [0]]
 
 
