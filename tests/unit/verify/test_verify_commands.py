@@ -110,9 +110,11 @@ def test_a_tree_with_more_phases_applied_is_planned_with_them(tmp_path: Path, mo
     workspace.gating = partial(Workspace.gating, cast("Workspace", workspace))
     workspace.runtime = partial(Workspace.runtime, cast("Workspace", workspace))
 
-    def plan(_tree: object, _specs: object, *, phases: list[int], gating: str, runtime: str) -> Plan:
+    def plan(
+        _tree: object, _specs: object, *, phases: list[int], gating: str, runtime: str, leave_unknown: bool
+    ) -> Plan:
         asked.append(phases)
-        assert (gating, runtime) == ("cfg", "dynamic")
+        assert (gating, runtime, leave_unknown) == ("cfg", "dynamic", False)
         return PLAN
 
     monkeypatch.setattr("codegen.plan.workspace.open_workspace", lambda *_arguments, **_more: workspace)
