@@ -43,7 +43,9 @@ fn main() {
     }
     let roots = roots();
     watch(&roots);
-    let chosen = roots.iter().find(|root| library_folder(root, HIP).is_some());
+    let chosen = roots
+        .iter()
+        .find(|root| library_folder(root, HIP).is_some());
     if let Some(root) = chosen {
         refuse_old(root);
     }

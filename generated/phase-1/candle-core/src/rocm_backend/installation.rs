@@ -103,7 +103,9 @@ impl Rocm {
         };
         // SAFETY: ROCm's libraries may be initialised and finalised at any time.
         let opened = unsafe { Library::new(&file) };
-        opened.map(|library| keep(library, file)).map_err(|error| error.to_string())
+        opened
+            .map(|library| keep(library, file))
+            .map_err(|error| error.to_string())
     }
 
     /// Beside the HIP runtime, where it is open, or where the loader looks.
@@ -121,7 +123,11 @@ impl Rocm {
                 return Ok(keep(library, PathBuf::from(name)));
             }
         }
-        let others: Vec<_> = self.others.iter().map(|f| f.display().to_string()).collect();
+        let others: Vec<_> = self
+            .others
+            .iter()
+            .map(|f| f.display().to_string())
+            .collect();
         Err(format!(
             "the {library} library ({}) is neither in {} nor where the dynamic loader looks; \
              install ROCm, or set ROCM_PATH",

@@ -31,9 +31,13 @@ impl Multiplier {
     /// none is said on standard error; callers remember the answer, so it is said once.
     pub(super) fn of(architecture: &str) -> HipResult<Self> {
         let variable = env::var(CHOICE_VARIABLE).ok();
-        Self::chosen(variable.as_deref(), || serves(architecture), |text| {
-            eprintln!("candle: {text}");
-        })
+        Self::chosen(
+            variable.as_deref(),
+            || serves(architecture),
+            |text| {
+                eprintln!("candle: {text}");
+            },
+        )
     }
 
     fn chosen(
@@ -292,16 +296,33 @@ mod tests {
             (&["Kernels.so-000-gfx90a-xnack+.hsaco"], &[]),
             (&["TensileLibrary.dat"], &[]),
             (
-                &["TensileLibrary.dat", "TensileLibrary_gfx906.co", "Kernels.so-000-gfx1030.hsaco"],
+                &[
+                    "TensileLibrary.dat",
+                    "TensileLibrary_gfx906.co",
+                    "Kernels.so-000-gfx1030.hsaco",
+                ],
                 &["gfx1030", "gfx906"],
             ),
             (&["gfx942/TensileLibrary_lazy_gfx942.dat"], &["gfx942"]),
-            (&["TensileLibrary_lazy_gfx1100.txt", "TensileLibrary_lazy_.dat"], &[]),
+            (
+                &[
+                    "TensileLibrary_lazy_gfx1100.txt",
+                    "TensileLibrary_lazy_.dat",
+                ],
+                &[],
+            ),
         ] {
-            let files: Vec<_> = files.iter().map(|file| format!("rocblas/library/{file}")).collect();
+            let files: Vec<_> = files
+                .iter()
+                .map(|file| format!("rocblas/library/{file}"))
+                .collect();
             let files: Vec<_> = files.iter().map(String::as_str).collect();
             let folder = Folder::with(&files);
-            assert_eq!(names(&folder.kernels("librocblas.so")), expected, "{files:?}");
+            assert_eq!(
+                names(&folder.kernels("librocblas.so")),
+                expected,
+                "{files:?}"
+            );
         }
     }
 
@@ -328,7 +349,10 @@ mod tests {
         let place = place.display();
         assert!(kernels.serve("gfx1100").is_ok());
         for (architecture, remedy) in [
-            ("gfx1103", "set HSA_OVERRIDE_GFX_VERSION=11.0.0 to use those for gfx1100"),
+            (
+                "gfx1103",
+                "set HSA_OVERRIDE_GFX_VERSION=11.0.0 to use those for gfx1100",
+            ),
             ("gfx90c", "install a rocBLAS that has kernels for gfx90c"),
         ] {
             let error = kernels.serve(architecture).expect_err("it has none");
@@ -337,11 +361,21 @@ mod tests {
             );
             assert_eq!(error.to_string(), text);
         }
-        let error = Kernels::of(None, None).serve("gfx1100").expect_err("no library");
-        assert!(error.to_string().contains("it is not loaded; install the rocBLAS"), "{error}");
+        let error = Kernels::of(None, None)
+            .serve("gfx1100")
+            .expect_err("no library");
+        assert!(
+            error
+                .to_string()
+                .contains("it is not loaded; install the rocBLAS"),
+            "{error}"
+        );
         let error = Kernels::of(Some(Path::new("/x/librocblas.so")), None).serve("gfx1100");
         let text = error.expect_err("no folder").to_string();
-        assert!(text.contains("none are in /x/../../Tensile/library, /x/library, /x/rocblas/library"), "{text}");
+        assert!(
+            text.contains("none are in /x/../../Tensile/library, /x/library, /x/rocblas/library"),
+            "{text}"
+        );
         assert!(text.ends_with("or set ROCBLAS_TENSILE_LIBPATH"), "{text}");
     }
 
@@ -359,10 +393,16 @@ mod tests {
         let mut said = String::new();
         let chosen = Multiplier::chosen(None, lack, |text| said = text);
         assert_eq!(chosen.expect("there is another way"), Multiplier::Own);
-        assert!(said.starts_with("rocBLAS has no kernels for gfx1100: "), "{said}");
+        assert!(
+            said.starts_with("rocBLAS has no kernels for gfx1100: "),
+            "{said}"
+        );
         assert!(said.contains("CANDLE_ROCM_BLAS=own"), "{said}");
         let error = Multiplier::chosen(Some("rocblas"), lack, silent).expect_err("it lacks them");
-        assert!(matches!(error, RocmError::BlasWithoutKernels { .. }), "{error}");
+        assert!(
+            matches!(error, RocmError::BlasWithoutKernels { .. }),
+            "{error}"
+        );
         let other = || Err(RocmError::UnusableRocm("two".to_string()));
         let error = Multiplier::chosen(None, other, silent).expect_err("no kernel helps");
         assert_eq!(error.to_string(), "two");

@@ -78,7 +78,9 @@ fn too_old() -> Option<String> {
     let is_old = status == api::hipSuccess && version < OLDEST;
     is_old.then(|| {
         let files = loaded::files_of("libamdhip64");
-        let file = files.first().map_or("libamdhip64".into(), |file| file.to_string_lossy());
+        let file = files
+            .first()
+            .map_or("libamdhip64".into(), |file| file.to_string_lossy());
         let (major, minor) = (version / 10_000_000, version / 100_000 % 100);
         format!("{file} is of ROCm {major}.{minor}: 6.0 or later is needed")
     })

@@ -103,7 +103,9 @@ impl Rocm {
         };
         // SAFETY: ROCm's libraries may be initialised and finalised at any time.
         let opened = unsafe { Library::new(&file) };
-        opened.map(|library| keep(library, file)).map_err(|error| error.to_string())
+        opened
+            .map(|library| keep(library, file))
+            .map_err(|error| error.to_string())
     }
 
     /// Beside the HIP runtime, where it is open, or where the loader looks.
@@ -121,7 +123,11 @@ impl Rocm {
                 return Ok(keep(library, PathBuf::from(name)));
             }
         }
-        let others: Vec<_> = self.others.iter().map(|f| f.display().to_string()).collect();
+        let others: Vec<_> = self
+            .others
+            .iter()
+            .map(|f| f.display().to_string())
+            .collect();
         Err(format!(
             "the {library} library ({}) is neither in {} nor where the dynamic loader looks; \
              install ROCm, or set ROCM_PATH",
@@ -177,9 +183,15 @@ mod tests {
             _ => Some("/b".into()),
         };
         let found = folders(&variable);
-        assert_eq!(found[0], Path::new(if cfg!(windows) { "/a/bin" } else { "/a/lib" }));
+        assert_eq!(
+            found[0],
+            Path::new(if cfg!(windows) { "/a/bin" } else { "/a/lib" })
+        );
         let roots = |found: &[PathBuf]| {
-            let mut roots: Vec<_> = found.iter().map(|f| f.display().to_string()[..2].to_string()).collect();
+            let mut roots: Vec<_> = found
+                .iter()
+                .map(|f| f.display().to_string()[..2].to_string())
+                .collect();
             roots.dedup();
             roots
         };

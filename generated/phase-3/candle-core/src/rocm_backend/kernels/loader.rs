@@ -98,7 +98,9 @@ impl Loader {
     /// loaded; the caller has made the GPU the current device.
     pub(crate) fn compile(&self, file: &str, source: &str) -> HipResult<Arc<Module>> {
         let mut compiled = lock(&self.compiled);
-        let known = compiled.iter().position(|c| c.source == source && c.file == file);
+        let known = compiled
+            .iter()
+            .position(|c| c.source == source && c.file == file);
         let entry = match known.and_then(|place| compiled.remove(place)) {
             Some(entry) => entry,
             None => {

@@ -343,7 +343,10 @@ mod tests {
         let Some(device) = gpu("as_many_images_are_unfolded_as_there_is_room_for") else {
             return Ok(());
         };
-        if !by_rocblas(module_path!(), "as_many_images_are_unfolded_as_there_is_room_for") {
+        if !by_rocblas(
+            module_path!(),
+            "as_many_images_are_unfolded_as_there_is_room_for",
+        ) {
             return Ok(());
         }
         let device = Device::Rocm(device);

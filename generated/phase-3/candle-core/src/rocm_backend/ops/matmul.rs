@@ -375,7 +375,10 @@ mod tests {
         let Some(device) = gpu("batches_in_three_dimensions_are_called_for_one_by_one") else {
             return Ok(());
         };
-        if !by_rocblas(module_path!(), "batches_in_three_dimensions_are_called_for_one_by_one") {
+        if !by_rocblas(
+            module_path!(),
+            "batches_in_three_dimensions_are_called_for_one_by_one",
+        ) {
             return Ok(());
         }
         let device = Device::Rocm(device);
