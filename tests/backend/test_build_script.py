@@ -83,7 +83,7 @@ def crate(tmp_path: Path) -> Crate:
     (folder / "src").mkdir(parents=True)
     (folder / "Cargo.toml").write_text(MANIFEST)
     (folder / "src/main.rs").write_text(PROGRAM)
-    shutil.copy(repository_root() / "generated/phase-0/candle-core/build.rs", folder / "build.rs")
+    shutil.copy(repository_root() / "generated/phase-0-rocm-rs/candle-core/build.rs", folder / "build.rs")
     return Crate(folder)
 
 
