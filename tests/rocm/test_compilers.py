@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +33,12 @@ def test_every_family_compiles_to_code_objects_that_every_rocm_takes(release: Ro
         pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
     families = load_families()
 
-    objects = compile_kernels(render_sources(families), ARCHITECTURES, fetched_toolchain(part), tmp_path)
+    # clang 17 says of some loops that it has not unrolled them, which is no error of a kernel.
+    toolchain = fetched_toolchain(part)
+    if release is OLDEST:
+        toolchain = replace(toolchain, flags=(*toolchain.flags, "-Wno-error=pass-failed"))
+
+    objects = compile_kernels(render_sources(families), ARCHITECTURES, toolchain, tmp_path)
 
     assert len(objects) == len(families) * len(ARCHITECTURES)
     for code in some(objects):
