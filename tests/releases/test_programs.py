@@ -100,16 +100,16 @@ def test_linked_the_program_says_what_to_set(work: Path, newest: str, emulator: 
 
 
 @pytest.mark.skipif("RELEASES" in os.environ, reason="builds two more Candles: not in the share that RELEASES leaves")
-@pytest.mark.parametrize(("name", "version", "release"), PUBLISHED, ids=lambda word: str(word).lstrip("="))
+@pytest.mark.parametrize(("name", "version", "candle_release"), PUBLISHED, ids=lambda word: str(word).lstrip("="))
 def test_published_crates_compute_on_the_device(
-    name: str, version: str, release: str, work: Path, newest: str, emulator: dict[str, str]
+    name: str, version: str, candle_release: str, work: Path, emulator: dict[str, str]
 ) -> None:
     runtime = Runtime.DYNAMIC
-    suffix = f"{release}-{runtime}"
-    candle = patched_candle(work / "programs" / f"candle-{suffix}", release, "--runtime", runtime)
+    suffix = f"{candle_release}-{runtime}"
+    candle = patched_candle(work / "programs" / f"candle-{suffix}", candle_release, "--runtime", runtime)
     folder = work / "programs" / f"uses-{name}"
     shutil.rmtree(folder, ignore_errors=True)
-    using(folder, name, version, release)
+    using(folder, name, version, candle_release)
     with_patch(folder, candle)
 
     done = cargo(folder, work / "target", "run", "--features", "rocm", variables=emulator)
