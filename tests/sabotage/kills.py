@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen.paths import repository_root
+from codegen.verify.judge import Verdict
 from codegen.verify.process import PROCESSES
 from codegen.verify.results import OF_VERIFY
 
@@ -108,7 +109,7 @@ def judged(programs: Sequence[str], document: Mapping[str, Any]) -> list[str]:
     lines = [
         line
         for step in document["steps"]
-        if step["verdict"] == "failed" and document["passed"] is False
+        if step["verdict"] == Verdict.FAILED and document["passed"] is False
         for line in step["complaints"]
         if ENDED_BY in line
     ]

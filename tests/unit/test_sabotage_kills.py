@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from sabotage.kills import judged
 
+from codegen.verify.judge import Verdict
+
 SAID = "candle-core rocm_basic on gfx1100: ended with signal 9 (SIGKILL); its last words: `running 26 tests`"
 
 
-def document(*complaints: str, verdict: str = "failed", passed: bool = False) -> dict[str, Any]:
+def document(*complaints: str, verdict: str = Verdict.FAILED, passed: bool = False) -> dict[str, Any]:
     return {"passed": passed, "steps": [{"id": "rocm-tests", "verdict": verdict, "complaints": list(complaints)}]}
 
 
@@ -34,7 +36,7 @@ def test_each_kill_needs_a_line_of_its_own() -> None:
         ("rocm_basic", document("rocm_basic does not say what came of it, SIGKILL")),
         ("rocm_bas", document(SAID)),
         ("rocm_memory", document(SAID)),
-        ("rocm_basic", document(SAID, verdict="passed")),
+        ("rocm_basic", document(SAID, verdict=Verdict.PASSED)),
         ("rocm_basic", document(SAID, passed=True)),
     ],
 )
