@@ -179,8 +179,8 @@ def test_the_dynamic_runtime_needs_libloading_and_no_build_script(candle: Path, 
     assert not (candle / "candle-core/build.rs").exists()
     assert "rocm_absent" not in (candle / "candle-core/src/lib.rs").read_text()
     assert not (candle / ".cargo").exists()
-    functions = (candle / "candle-core/src/rocm_backend/api/functions.rs").read_text()
-    assert "use libloading::Library;" in functions
+    installation = (candle / "candle-core/src/rocm_backend/installation.rs").read_text()
+    assert "use libloading::Library;" in installation
 
     candle_rocm.ok("check", candle)
     assert candle_rocm("check", candle, "--runtime", "rocm-rs").code == 1

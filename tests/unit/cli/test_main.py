@@ -123,9 +123,9 @@ WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("kernels", "list"): (),
     ("kernels", "render"): ("--to", "kernels"),
 }
-ELSEWHERE = {("verify",), ("bench",), ("kernels", "build"), ("kernels", "resources")}
-"""verify needs cargo, a benchmark a GPU, and compiling kernels ROCm's compiler: tests/unit/verify, tests/unit/bench and
-tests/rocm look at their JSON."""
+ELSEWHERE = {("verify",), ("bench",), ("emulator",), ("kernels", "build"), ("kernels", "resources")}
+"""verify and emulator need cargo, a benchmark a GPU, and compiling kernels ROCm's compiler: tests/unit/verify,
+tests/emulator, tests/unit/bench and tests/rocm look at their JSON."""
 
 
 NAME_UNFORESEEN = {("scan",), ("generate",), ("apply",)}
