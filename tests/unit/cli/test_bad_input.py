@@ -116,14 +116,15 @@ COMMANDS = ("scan", "generate", "diff", "apply", "check", "status", "revert")
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_folder_that_is_not_candle(candle_rocm: CommandLine, tmp_path: Path, command: str) -> None:
-    help_line = "  = help: give the root folder of a Candle checkout, or a version such as 0.11.1 to fetch one"
+    wanted = "  = help: give the root folder of a Candle checkout, or a version such as 0.11.1 to fetch one"
+    help_line = f"{wanted}; `scan` and `diff` take the folder of a program that depends on Candle, too"
     nowhere, empty, other = tmp_path / "nowhere", tmp_path / "empty", tmp_path / "other"
     empty.mkdir()
     (other / "crates").mkdir(parents=True)
     (other / "Cargo.toml").write_text('[workspace]\nmembers = ["crates"]\n')
 
     check_refused(
-        candle_rocm(command, nowhere), 2, f"not a Candle tree: the folder {nowhere} does not exist", help_line
+        candle_rocm(command, nowhere), 2, f"not a Candle tree: the folder {nowhere} does not exist", wanted
     )
     check_refused(candle_rocm(command, empty), 2, f"not a Candle tree: {empty} has no Cargo.toml", help_line)
     check_refused(
@@ -263,7 +264,9 @@ def test_a_rocm_backend_of_other_origin(
         candle_rocm(command, candle),
         5,
         f"ROCm backend of other origin: the tree has a ROCm backend that candle-rocm has no record of: {named}",
-        "  = help: start from a tree without it, for example a clean checkout of the release",
+        "  = help: if candle-rocm wrote it, bring back .candle-rocm/record.json, which belongs to these files "
+        "(git log .candle-rocm/record.json); else start from a tree without it, for example a clean checkout of the "
+        "release",
     )
     assert tree_hash(candle) == before
 

@@ -59,7 +59,7 @@ def count_steps(candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch, *argu
     return steps
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.55, 0.7, 0.85, 0.98])
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.55, 0.7, 0.85, 0.98])
 def test_an_apply_that_is_killed(
     candle: Path, candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, share: float
 ) -> None:
