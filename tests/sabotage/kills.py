@@ -46,14 +46,16 @@ class Kill:
     """The step's line with the program and the signal; nothing where it had none, or did not fail."""
 
 
-def programs(target: Path) -> Iterator[tuple[int, str]]:
-    """The test programs that run now: not those that only list their tests, or run a single one once more."""
+def programs(target: Path, parent: int) -> Iterator[tuple[int, str]]:
+    """The test programs that a process runs now: not those that only list their tests, or run a single one again."""
     for folder in PROCESSES.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             executable = (folder / "exe").readlink()
             words = (folder / "cmdline").read_bytes().split(b"\0")
             listing_or_alone = b"--list" in words or b"--nocapture" in words
-            if executable.parent == target / "debug/deps" and not listing_or_alone and len(words) > 2:
+            started_by = int((folder / "stat").read_text("ascii", "replace").rpartition(")")[2].split()[1])
+            own = started_by == parent and executable.parent == target / "debug/deps"
+            if own and not listing_or_alone and len(words) > 2:
                 yield int(folder.name), executable.name.rpartition("-")[0]
 
 
@@ -65,7 +67,7 @@ def killed(
     command = [sys.executable, "-m", "codegen", *arguments]
     victims: list[tuple[str, float]] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        killer = Killer(chance, work / "target", max(1, turns // count))
+        killer = Killer(chance, work / "target", process.pid, max(1, turns // count))
         while process.poll() is None and len(victims) < count:
             victims += killer.look()
             time.sleep(LOOK_SECONDS)
@@ -77,9 +79,10 @@ def killed(
 class Killer:
     """Draws which program of those that start is killed, and when; after each kill anew."""
 
-    def __init__(self, chance: random.Random, target: Path, among: int) -> None:
+    def __init__(self, chance: random.Random, target: Path, parent: int, among: int) -> None:
         self._chance = chance
         self._target = target
+        self._parent = parent
         self._among = among
         self._known: set[int] = set()
         self._draw()
@@ -90,7 +93,7 @@ class Killer:
 
     def look(self) -> list[tuple[str, float]]:
         """The program that was killed now, if it was the moment, and its age."""
-        for pid, name in programs(self._target):
+        for pid, name in programs(self._target, self._parent):
             if pid in self._known:
                 continue
             first = self._started.setdefault(pid, time.monotonic())

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from sabotage.kills import judged
+from sabotage.kills import judged, programs
 
 from codegen.verify.judge import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SAID = "candle-core rocm_basic on gfx1100: ended with signal 9 (SIGKILL); its last words: `running 26 tests`"
 
@@ -42,3 +48,16 @@ def test_each_kill_needs_a_line_of_its_own() -> None:
 )
 def test_anything_else_is_no_sight_of_it(program: str, found: dict[str, Any]) -> None:
     assert judged([program], found) == [""]
+
+
+def test_only_programs_of_the_run_itself_are_killed(tmp_path: Path) -> None:
+    """Another run may wait for the folder, or be waited for."""
+    program = tmp_path / "debug/deps/rocm_basic-0123"
+    program.parent.mkdir(parents=True)
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "60", "0"]) as process:
+        try:
+            assert list(programs(tmp_path, os.getpid())) == [(process.pid, "rocm_basic")]
+            assert list(programs(tmp_path, os.getpid() + 1)) == []
+        finally:
+            process.kill()
