@@ -137,7 +137,7 @@ def test_a_folder_that_is_not_candle(candle_rocm: CommandLine, tmp_path: Path, c
         candle_rocm(command, other / "Cargo.toml"),
         2,
         f"not a Candle tree: the folder {other}/Cargo.toml is a file",
-        help_line,
+        wanted,
     )
 
 
