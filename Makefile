@@ -20,7 +20,7 @@ export ARCH
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock generate test unit kernels emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
+.PHONY: help setup lock generate test unit kernels workbench emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -62,6 +62,9 @@ unit: setup ## Run the tool's own tests (seconds).
 
 kernels: setup ## Render the HIP kernels from their specs (generated/kernels, docs/kernels.md).
 	$(BIN)/candle-rocm kernels render
+
+workbench: setup ## Lay CANDLE out below build/workbench, patched, with links to the backend's sources: for editors and cargo.
+	$(BIN)/python -m codegen.workbench $(CANDLE) build/workbench
 
 emulator: ## Build the emulated HIP device.
 	cargo build --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator

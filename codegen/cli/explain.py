@@ -35,17 +35,26 @@ def command(
     """Say which backend sites lie at FILE:LINE, what happens there, and which rule and spec line decide it.
 
     FILE is relative to the tree or to the current folder. The line counts in pristine Candle; where phases are
-    applied, it is also looked up in the patched file.
+    applied, it is also looked up in the patched file. FILE may be a template or source of candle-rocm's too, such as
+    templates/rust/edits/exports.rs.j2: then explain says which lines of the patched tree it makes.
     """
+    from codegen.paths import repository_root
     from codegen.plan.build import plan_tree
     from codegen.plan.decide import scan_tree
     from codegen.plan.model import Plan
     from codegen.plan.workspace import open_workspace
     from codegen.report.explain import Explainer
-    from codegen.report.explanation_text import explanation_document, explanation_text
+    from codegen.report.explanation_text import (
+        explanation_document,
+        explanation_text,
+        source_document,
+        source_text,
+    )
     from codegen.report.findings import findings
+    from codegen.report.json_document import dumps
     from codegen.report.place import Place
     from codegen.report.planning import selected_plan
+    from codegen.report.source_line import made_of
 
     folder, written = _subject(arguments, candle)
     place = Place.parse(written)
@@ -68,12 +77,19 @@ def command(
         )
     else:
         plan = on_disk = Plan(tree.release, chosen.value, reached.value, ())
+    own = place.in_templates()
+    if own is not None:
+        made = made_of(own, place.line, on_disk, repository_root())
+        if as_json:
+            content = source_document(own, place.line, made, release=tree.release, tried=workspace.tried)
+            terminal.say(dumps(content))
+        else:
+            terminal.say(source_text(own, place.line, made))
+        return
     path = place.in_tree(tree.root, _files(workspace, plan))
     found = Explainer(scan, specs, plan, on_disk=on_disk).explain(path, place.line)
     applied = workspace.record is not None
     if as_json:
-        from codegen.report.json_document import dumps
-
         content = explanation_document(found, release=tree.release, tried=workspace.tried, applied=applied)
         terminal.say(dumps(content))
     else:

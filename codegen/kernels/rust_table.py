@@ -1,4 +1,4 @@
-"""The kernel specs as the backend's table of kernels: what templates/rust/rocm_backend/kernels is rendered from."""
+"""The kernel specs as the backend's table of kernels: what the backend's kernels/table.rs is rendered from."""
 
 from __future__ import annotations
 

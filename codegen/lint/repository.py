@@ -13,6 +13,9 @@ from codegen.lint.templates import TemplateReader
 from codegen.paths import is_checkout, repository_root
 from codegen.plan.edits import EditContext
 from codegen.render.backend import FileContext
+from codegen.render.new_file import HEADED
+from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
+from codegen.spec.folders import is_plain
 from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.spec.loader import CANDLE_FILE, PHASES_FOLDER, REMEDY, in_order, load_specs, template_names
 from codegen.spec.providers import PROVIDERS, parse_providers
@@ -38,6 +41,7 @@ RENDERED_ALONE: Mapping[str, frozenset[str]] = {
     "emulator/api.h.j2": frozenset({"api"}),
     "emulator/api.rs.j2": frozenset({"api", "uses"}),
     "rust/kernel_table.rs.j2": frozenset({"table"}),
+    HEADED: frozenset({"header", "mark", "text"}),
 }
 """Templates that neither a phase nor a kernel family names, and the names that each is given."""
 
@@ -63,6 +67,7 @@ def lint(root: Path | None = None) -> Linted:
     providers = _collected(found, lambda: parse_providers(_bytes(root, PROVIDERS)))
     acceptance = _collected(found, lambda: parse_acceptance(_bytes(root, ACCEPTANCE)))
     _collected(found, lambda: parse_unrun(_bytes(root, UNRUN)))
+    _collected(found, lambda: parse_backend_traits(_bytes(root, BACKEND_TRAITS)))
     spec_files, kernel_specs = _spec_files(root)
     found += _strays(root, spec_files)
     if not kernel_specs:
@@ -105,7 +110,9 @@ def _spec_files(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The specs that are read, and the names of kernel families among them, by their files' names."""
     folders = {name: sorted((root / name).glob("*.yaml")) for name in (PHASES_FOLDER, f"specs/{KERNELS}")}
     inside = [f"{name}/{path.name}" for name, paths in folders.items() for path in paths]
-    single = [name for name in (CANDLE_FILE, HIP_API, PROVIDERS, ACCEPTANCE, UNRUN) if (root / name).is_file()]
+    single = [
+        name for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, PROVIDERS, ACCEPTANCE, UNRUN) if (root / name).is_file()
+    ]
     return (*single, *inside), tuple(path.stem for path in folders[f"specs/{KERNELS}"])
 
 
@@ -153,9 +160,10 @@ def _templates(reader: TemplateReader, specs: LoadedSpecs | None, families: tupl
         contexts |= {
             rule.template: frozenset(EditContext.__dataclass_fields__) for rule in phase.rules if rule.template
         }
-        contexts |= {
-            file.template: frozenset(FileContext.__dataclass_fields__) for file in phase.files if file.template
-        }
+        sources = {file.template for file in phase.files if file.template}
+        contexts |= {source: frozenset(FileContext.__dataclass_fields__) for source in sources if not is_plain(source)}
+        for source in sorted(filter(is_plain, sources)):
+            yield from reader.plain(source)
     there = {name for name in template_names(reader.root) if not name.endswith(".md")}
     users = {family_template(name): f"specs/{KERNELS}/{name}.yaml" for name in families}
     for template, known in contexts.items():

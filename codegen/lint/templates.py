@@ -42,6 +42,16 @@ class TemplateReader:
         yield from self._undefined(template, tree, known)
         yield from self._drawn_in(template, tree, known)
 
+    def plain(self, source: str) -> Iterator[Problem]:
+        """A line of a source that is taken as it stands and yet holds what only a template means."""
+        self.read.add(source)
+        path = self.root / source
+        if not path.is_file():
+            return  # load_specs has said so
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if "«" in line or line.lstrip().startswith("{%"):
+                yield problem_at(self.root, source, number, "no template is rendered here: let its name end in .j2")
+
     def syntax(self, template: str) -> Iterator[Problem]:
         """Why a template does not parse."""
         try:

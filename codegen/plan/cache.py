@@ -99,7 +99,7 @@ def _own_files() -> Iterator[tuple[str, bytes]]:
     root = repository_root()
     package = Path(__file__).parent.parent
     kernels = root / "generated" / "kernels"
-    for base, suffix in ((root / "specs", ".yaml"), (root / "templates", ".j2"), (kernels, ""), (package, ".py")):
+    for base, suffix in ((root / "specs", ".yaml"), (root / "templates", ""), (kernels, ""), (package, ".py")):
         for parent, folders, names in os.walk(base):
             folders.sort()
             for name in sorted(names):

@@ -11,8 +11,9 @@ from codegen.plan.model import Origin
 from codegen.plan.text import EditedText, whole
 from codegen.release import in_range
 from codegen.render.backend import BACKEND, FileContext, Header, backend_context
-from codegen.render.environment import render
 from codegen.render.hip_api import refuse_unknown_names, used_names
+from codegen.render.new_file import new_file
+from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
 from codegen.spec.hip_api import HIP_API, load_hip_api
 from codegen.syntax.rename import rename
 
@@ -34,17 +35,21 @@ BACKEND_FOLDER = "candle-core/src/rocm_backend/"
 def backend_of(tree: CandleTree) -> BackendContext:
     """What the templates of new files are rendered from: the tree's own traits, and the table of HIP functions.
 
-    Raises `InputOutputError` when the table cannot be read, `SpecInvalid` when it is wrong, and as
+    Raises `InputOutputError` when a table cannot be read, `SpecInvalid` when it is wrong, and as
     `backend_context`.
     """
+    hip_api = load_hip_api(_own(HIP_API), cache=default_cache() / "specs")
+    traits = parse_backend_traits(_own(BACKEND_TRAITS))
+    return backend_context(tree.read, hip_api, {dtype.name for dtype in DTYPES}, traits)
+
+
+def _own(path: str) -> bytes:
     try:
-        table = (repository_root() / HIP_API).read_bytes()
+        return (repository_root() / path).read_bytes()
     except OSError as error:
         raise InputOutputError(
-            f"cannot read {HIP_API}: {error.strerror}", remedy="take it again from candle-rocm's repository"
+            f"cannot read {path}: {error.strerror}", remedy="take it again from candle-rocm's repository"
         ) from error
-    hip_api = load_hip_api(table, cache=default_cache() / "specs")
-    return backend_context(tree.read, hip_api, {dtype.name for dtype in DTYPES})
 
 
 def methods_without_template(tree: CandleTree) -> tuple[Problem, ...]:
@@ -85,7 +90,7 @@ def new_files(
             context = FileContext.of(
                 header, backend, runtime, declares=rule.declares, names=names, differences=differences
             )
-            text = render(rule.template, context, root=templates_dir())
+            text = new_file(rule.template, context, root=templates_dir())
         else:
             text = rename(tree.read(rule.mirror or "").decode())
         made[rule.path] = whole(text, Origin(rule.id, where, phase.phase, rule.template))

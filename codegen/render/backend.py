@@ -1,8 +1,9 @@
 """What the backend's templates are rendered from: Candle's own traits, and which methods we write ourselves.
 
 Every method of `BackendStorage` and `BackendDevice` gets an implementation with the signature that the release at hand
-declares. Those listed in `WRITTEN` have a body in a template; any other returns a typed error that names the operation
-and the phase that brings it. A method that cannot return an error and has no body stops the generation.
+declares. Which have a body in a template, and which an operation of ours computes, says specs/backend.yaml; any other
+returns a typed error that names the operation and the phase that brings it. A method that cannot return an error and
+has no body stops the generation.
 """
 
 from __future__ import annotations
@@ -23,86 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from codegen.errors import Location
+    from codegen.spec.backend_traits import BackendTraits, TraitMethods
     from codegen.spec.hip_api import HipApi
     from codegen.spec.model import CpuDifference
 
 BACKEND = "candle-core/src/backend.rs"
 DUMMY_CUDA = "candle-core/src/dummy_cuda_backend.rs"
 
-OPS_PHASE = 3
-"""The phase that brings the operations of both traits."""
-
-WRITTEN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "BackendStorage": {"try_clone": ("_",), "dtype": (), "device": ()},
-    "BackendDevice": {
-        "new": ("ordinal",),
-        "location": (),
-        "same_device": ("rhs",),
-        "set_seed": ("seed",),
-        "get_current_seed": (),
-        "synchronize": (),
-    },
-}
-"""Methods with a body in a template, and the names their bodies give to the parameters."""
-
-OPERATIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "BackendStorage": {
-        "try_clone": ("layout",),
-        "to_cpu_storage": (),
-        "affine": ("layout", "mul", "add"),
-        "powf": ("layout", "exponent"),
-        "elu": ("layout", "alpha"),
-        "reduce_op": ("op", "layout", "dims"),
-        "cmp": ("op", "rhs", "lhs_layout", "rhs_layout"),
-        "to_dtype": ("layout", "dtype"),
-        "unary_impl": ("layout",),
-        "binary_impl": ("rhs", "lhs_layout", "rhs_layout"),
-        "where_cond": ("layout", "on_true", "true_layout", "on_false", "false_layout"),
-        "conv1d": ("layout", "kernel", "kernel_layout", "params"),
-        "conv_transpose1d": ("layout", "kernel", "kernel_layout", "params"),
-        "conv2d": ("layout", "kernel", "kernel_layout", "params"),
-        "conv_transpose2d": ("layout", "kernel", "kernel_layout", "params"),
-        "avg_pool2d": ("layout", "kernel", "stride"),
-        "max_pool2d": ("layout", "kernel", "stride"),
-        "upsample_nearest1d": ("layout", "size"),
-        "upsample_nearest2d": ("layout", "height", "width"),
-        "upsample_bilinear2d": ("layout", "height", "width", "align_corners", "scale_height", "scale_width"),
-        "gather": ("layout", "ids", "ids_layout", "dim"),
-        "scatter_set": ("layout", "ids", "ids_layout", "src", "src_layout", "dim"),
-        "scatter_add_set": ("layout", "ids", "ids_layout", "src", "src_layout", "dim"),
-        "index_select": ("ids", "layout", "ids_layout", "dim"),
-        "index_add": ("layout", "ids", "ids_layout", "src", "src_layout", "dim"),
-        "matmul": ("rhs", "sizes", "lhs_layout", "rhs_layout"),
-        "copy_strided_src": ("dst", "dst_offset", "layout"),
-        "copy2d": ("dst", "rows", "columns", "src_stride", "dst_stride", "src_offset", "dst_offset"),
-        "const_set": ("scalar", "layout"),
-    },
-    "BackendDevice": {
-        "zeros_impl": ("shape", "dtype"),
-        "alloc_uninit": ("shape", "dtype"),
-        "storage_from_slice": ("data",),
-        "storage_from_cpu_storage": ("storage",),
-        "storage_from_cpu_storage_owned": ("storage",),
-        "rand_uniform": ("shape", "dtype", "low", "high"),
-        "rand_normal": ("shape", "dtype", "mean", "std"),
-    },
-}
-"""Methods that a function of rocm_backend/ops computes from `OPS_PHASE` on: of the same name, with `self` first."""
-
-INHERENT: Mapping[str, frozenset[str]] = {
-    "BackendStorage": frozenset({"transfer_to_device"}),
-    "BackendDevice": frozenset({"new_with_stream", "id"}),
-}
-"""Inherent methods of the dummy CUDA types that the templates write on every release."""
-
 RUSTFMT_CALL_WIDTH = 60
 """Columns of a call's arguments up to which rustfmt leaves them on one line (fn_call_width)."""
 
 RUSTFMT_SHORT_ARGUMENT = 10
 """Columns of each argument up to which rustfmt fills lines with a longer call (short_array_element_width_threshold)."""
-
-TYPES: Mapping[str, str] = {"Device": "RocmDevice", "Storage": "RocmStorage"}
-"""Associated types of the two traits."""
 
 _RENAMED = re.compile(r"\bCuda(?=(Device|Storage|Error)\b)")
 
@@ -136,7 +69,7 @@ class BackendMethod:
     written: bool
     """Whether the template has a body for it in every phase."""
     call: str | None
-    """The call that computes it from `OPS_PHASE` on; None if the template has a body, or nobody knows the method."""
+    """The call that computes it from the operations' phase on; None if the template has a body, or nobody knows it."""
     fallible: bool
     location: Location
     """Where Candle declares it."""
@@ -182,6 +115,8 @@ class BackendContext:
     hip: HipCalls
     elements: ElementTypes
     hip_api: HipApi
+    ops_phase: int
+    """The phase that brings the operations."""
 
     @property
     def unanswered(self) -> tuple[Problem, ...]:
@@ -207,10 +142,10 @@ class FileContext:
     runtime: Runtime
     libraries: tuple[BoundLibrary, ...]
     """What the file declares."""
+    ops_phase: int
+    """The phase that brings what is not written."""
     differences: tuple[CpuDifference, ...] = ()
     """From the CPU backend, of this release."""
-    ops_phase: int = OPS_PHASE
-    """The phase that brings what is not written."""
 
     @classmethod
     def of(
@@ -236,11 +171,14 @@ class FileContext:
             elements.unused_index,
             runtime,
             libraries,
+            backend.ops_phase,
             differences,
         )
 
 
-def backend_context(read: Callable[[str], bytes], hip_api: HipApi, kernel_types: Collection[str]) -> BackendContext:
+def backend_context(
+    read: Callable[[str], bytes], hip_api: HipApi, kernel_types: Collection[str], traits: BackendTraits
+) -> BackendContext:
     """The context for a Candle tree; `read` gives the pristine bytes of a path in it.
 
     `kernel_types` are the names of the element types that kernels compute with (codegen/kernels/dtypes.py).
@@ -248,52 +186,56 @@ def backend_context(read: Callable[[str], bytes], hip_api: HipApi, kernel_types:
     Raises UnknownSite (file and line of the method) when a trait or the dummy backend asks for what no template has.
     """
     return BackendContext(
-        storage=_implementation(read, "BackendStorage", "CudaStorage"),
-        device=_implementation(read, "BackendDevice", "CudaDevice"),
+        storage=_implementation(read, "BackendStorage", traits),
+        device=_implementation(read, "BackendDevice", traits),
         hip=HipCalls.of(hip_api),
         elements=element_types(read, kernel_types),
         hip_api=hip_api,
+        ops_phase=traits.ops_phase,
     )
 
 
-def _implementation(read: Callable[[str], bytes], trait_name: str, cuda_type: str) -> BackendImpl:
+def _implementation(read: Callable[[str], bytes], trait_name: str, traits: BackendTraits) -> BackendImpl:
     backend, dummy = read(BACKEND), read(DUMMY_CUDA)
+    ours = traits.traits[trait_name]
+    cuda_type = ours.cuda
     trait = parse_trait(backend, trait_name, path=BACKEND)
-    required = tuple(m for m in trait.methods if not m.has_default_body or m.name in WRITTEN[trait_name])
-    extra = tuple(m for m in parse_inherent(dummy, cuda_type, path=DUMMY_CUDA) if m.name not in INHERENT[trait_name])
-    missing = [_problem(m, trait_name) for m in required if not m.is_fallible and m.name not in WRITTEN[trait_name]]
+    required = tuple(m for m in trait.methods if not m.has_default_body or m.name in ours.written)
+    extra = tuple(m for m in parse_inherent(dummy, cuda_type, path=DUMMY_CUDA) if m.name not in ours.inherent)
+    missing = [_problem(m, trait_name) for m in required if not m.is_fallible and m.name not in ours.written]
     missing += [_problem(m, cuda_type) for m in extra if not m.is_fallible or _names_cuda(m)]
     if missing:
         raise UnknownSite(
             missing,
             remedy="It cannot answer with an error, so it needs a body: add one to templates/rust/rocm_backend, "
-            "templates/rust/dummy_rocm_backend.rs.j2 and the tables of codegen/render/backend.py.",
+            "templates/rust/dummy_rocm_backend.rs.j2 and specs/backend.yaml.",
         )
     return BackendImpl(
-        types=_associated(trait),
-        methods=tuple(_method(m, trait_name) for m in required),
-        extra=tuple(_method(m, "") for m in extra),
+        types=_associated(trait, traits.types),
+        methods=tuple(_method(m, ours) for m in required),
+        extra=tuple(_method(m, None) for m in extra),
         names=_paths(required, parse_imports(backend), trait_name)
         | _paths(extra, parse_imports(dummy), cuda_type)
         | {f"crate::backend::{trait_name}"},
     )
 
 
-def _associated(trait: Trait) -> tuple[tuple[str, str], ...]:
-    unknown = [Problem(f"no type for {trait.name}::{t.name}", t.location) for t in trait.types if t.name not in TYPES]
+def _associated(trait: Trait, types: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    unknown = [Problem(f"no type for {trait.name}::{t.name}", t.location) for t in trait.types if t.name not in types]
     if unknown:
-        raise UnknownSite(unknown, remedy="Add it to TYPES in codegen/render/backend.py.")
-    return tuple((t.name, TYPES[t.name]) for t in trait.types)
+        raise UnknownSite(unknown, remedy="Add it to `types` in specs/backend.yaml.")
+    return tuple((t.name, types[t.name]) for t in trait.types)
 
 
-def _method(method: Method, trait: str) -> BackendMethod:
-    written, computed = WRITTEN.get(trait, {}), OPERATIONS.get(trait, {})
+def _method(method: Method, trait: TraitMethods | None) -> BackendMethod:
+    """`trait` is None for an inherent method of the dummy CUDA type that no spec lists."""
+    written, computed = (trait.written, trait.operations) if trait is not None else ({}, {})
     names = computed.get(method.name, written.get(method.name))
     if names is not None and len(names) != len(method.params):
         raise UnknownSite(
             Problem(f"the template for {method.name} was written for {len(names)} parameters", method.location),
-            remedy="Candle changed the method: change the body in templates/rust/rocm_backend, and WRITTEN or "
-            "OPERATIONS in codegen/render/backend.py.",
+            remedy="Candle changed the method: change the body in templates/rust/rocm_backend, and its parameters in "
+            "specs/backend.yaml.",
         )
     anonymous = ("_",) * len(method.params)
     return BackendMethod(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codegen.paths import repository_root
 from codegen.plan.edits import plan_edits
 from codegen.plan.patch import replacements
 from codegen.plan.select import glob_matches
 from codegen.report.authorship import Authorship
+from codegen.report.source_line import source_places
 from codegen.report.span import Spans
 from codegen.report.wording import CRATE_RULE, spec_line
 from codegen.spec.kinds import Gating, Runtime
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 NEAREST = 3
 """How many sites are named when a line has none."""
 
+WINDOW = 6
+"""Lines that are shown before and behind the line, of a text with more than twice as many: a whole new file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Generated:
@@ -39,6 +44,16 @@ class Generated:
     """The origin in words."""
     decision: Decision | None
     """The site that it was written for; None for a new file."""
+    sources: tuple[str, ...] = ()
+    """Of a new file: where the line came from, `templates/rust/edits/exports.rs.j2:17`, and the specs behind it."""
+
+    def around(self, line: int) -> Generated:
+        """The part of a long text that lies around a line of it."""
+        if self.last - self.first <= 2 * WINDOW:
+            return self
+        first, last = max(self.first, line - WINDOW), min(self.last, line + WINDOW)
+        lines = self.text.split("\n")[first - self.first : last - self.first + 1]
+        return replace(self, first=first, last=last, text="\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +111,12 @@ class Explainer:
         covering = self._covering(own, line)
         made = self._generated(path, own, self._plan)
         there = made if self._on_disk is self._plan else self._generated(path, own, self._on_disk)
-        patched = [text for texts in there.values() for text in texts if text.first <= line <= text.last]
+        patched = [
+            replace(text.around(line), sources=self._sources(path, line))
+            for texts in there.values()
+            for text in texts
+            if text.first <= line <= text.last
+        ]
         moved_from = _pristine_line(_change_of(path, self._on_disk), line) if not patched else None
         return Explanation(
             path,
@@ -109,6 +129,12 @@ class Explainer:
             tuple(self._notes(path, own)),
             () if covering else _nearest(own, line),
         )
+
+    def _sources(self, path: str, line: int) -> tuple[str, ...]:
+        change = _change_of(path, self._on_disk)
+        if change is None or change.before is not None:
+            return ()
+        return source_places(change.after.decode(errors="replace"), line, repository_root())
 
     def _covering(self, own: Sequence[Decision], line: int) -> list[tuple[Decision, Span]]:
         """The sites that cover the line, innermost first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ from codegen.report.scan_document import site_entry
 from codegen.report.wording import full_item, outcome, site_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from codegen.report.explain import Explanation, Generated, SiteExplanation
     from codegen.report.json_document import Document
+    from codegen.report.source_line import MadeLine
 
 
 def explanation_text(explanation: Explanation, *, release: str, applied: bool) -> str:
@@ -43,6 +45,24 @@ def explanation_document(explanation: Explanation, *, release: str, tried: bool,
         moved_from=explanation.moved_from,
         notes=list(explanation.notes),
         nearest=[decision.site.id for decision in explanation.nearest],
+    )
+
+
+def source_text(source: str, line: int, made: Sequence[MadeLine]) -> str:
+    """What becomes of a line of a template or plain source."""
+    if not made:
+        return f"{source}:{line} makes nothing in this release, with this gating and runtime"
+    lines = [f"{source}:{line} makes"]
+    for each in made:
+        place = f"{each.path}:{each.first}" if each.first == each.last else f"{each.path}:{each.first}-{each.last}"
+        lines.append(f"  {place} (phase {each.phase})")
+    return "\n".join(lines)
+
+
+def source_document(source: str, line: int, made: Sequence[MadeLine], *, release: str, tried: bool) -> Document:
+    """The JSON document of `explain` about a template or plain source."""
+    return document(
+        "explain", release=release, tried=tried, path=source, line=line, makes=[asdict(each) for each in made]
     )
 
 
@@ -104,6 +124,8 @@ def _site(site: SiteExplanation) -> Iterator[str]:
 def _text(text: Generated) -> Iterator[str]:
     lines = f"line {text.first}" if text.first == text.last else f"lines {text.first}-{text.last}"
     yield f"  generated, {lines} of the patched file ({text.made_by}):"
+    own = text.origin.spec.partition(":")[0]
+    yield from (f"  from {source}" for source in text.sources if source != own)
     yield indent(text.text, "  | ", lambda _line: True)
 
 
@@ -113,6 +135,7 @@ def _generated_entry(text: Generated) -> Document:
         "first": text.first,
         "last": text.last,
         "text": text.text,
+        "sources": list(text.sources),
         "site": text.decision.site.id if text.decision is not None else None,
         **origin_entry(text.origin),
     }

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 METHODS_REMEDY = (
-    "A method without a template returns an error on ROCm: add an operation to templates/rust/rocm_backend/ops, and "
-    "its name to OPERATIONS in codegen/render/backend.py."
+    "A method without a template returns an error on ROCm: add an operation to ops/ below "
+    "templates/candle/3-tensors, and its name to specs/backend.yaml."
 )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
+from codegen.paths import templates_dir
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,6 +34,16 @@ class Place:
                 f"'{text}' is not FILE:LINE", remedy="write it like candle-core/src/device.rs:10; lines count from 1"
             )
         return cls(match["file"], int(match["line"]))
+
+    def in_templates(self) -> str | None:
+        """`templates/...`, where the file is one of candle-rocm's templates or sources; given as `in_tree` takes it."""
+        written = Path(self.file.replace("\\", "/"))
+        templates = templates_dir().resolve()
+        for base in (templates.parent, Path.cwd()):
+            path = Path(os.path.normpath(base / written))
+            if path.is_relative_to(templates) and path.is_file():
+                return f"templates/{path.relative_to(templates).as_posix()}"
+        return None
 
     def in_tree(self, root: Path, known: Collection[str]) -> str:
         """The path, relative to the tree, of the one of the `known` files that is meant.

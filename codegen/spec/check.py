@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from codegen.release import is_version, precedence
 from codegen.spec.document import MappingNode, ScalarNode
+from codegen.spec.folders import check_folder
 from codegen.spec.gaps import gaps
 from codegen.spec.wording import did_you_mean, one_of, quoted
 from codegen.tree_path import is_tree_path
@@ -53,6 +54,7 @@ def check(candle: Document | None, phases: Sequence[Document], templates: Collec
     releases = _listed_names(candle, "releases", "version") or frozenset()
     for document in phases:
         problems += _phase(document, known)
+        problems += check_folder(document, sorted(templates))
         problems += gaps(document, releases)
     return tuple(problems)
 

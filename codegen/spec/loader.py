@@ -86,6 +86,7 @@ def _read(root: Path, name: str) -> bytes:
 def _load(sources: Sequence[tuple[str, bytes]], templates: Sequence[str], problems: list[Problem]) -> LoadedSpecs:
     from codegen.spec.check import check
     from codegen.spec.document import read_document
+    from codegen.spec.folders import lines_with_folders, with_folder_files
     from codegen.spec.model import CandleSpec, PhaseSpec, Specs
     from codegen.spec.validation import validate
 
@@ -99,16 +100,18 @@ def _load(sources: Sequence[tuple[str, bytes]], templates: Sequence[str], proble
     if candle_document is not None:
         candle, candle_problems = validate(candle_document, CandleSpec)
         found += candle_problems
-    phases: list[PhaseSpec] = []
+    phases: dict[str, PhaseSpec] = {}
     for document in phase_documents:
         phase, phase_problems = validate(document, PhaseSpec)
         found += phase_problems
-        phases += () if phase is None else (phase,)
+        if phase is not None:
+            phases[document.file] = with_folder_files(phase, templates)
     found += check(candle_document, phase_documents, templates)
     if found or candle is None:
         raise SpecInvalid(in_order(found), remedy=REMEDY)
-    specs = Specs(candle=candle, phases=tuple(sorted(phases, key=lambda phase: phase.phase)))
-    return LoadedSpecs(specs, MappingProxyType(dict(_lines(documents))))
+    specs = Specs(candle=candle, phases=tuple(sorted(phases.values(), key=lambda phase: phase.phase)))
+    lines = lines_with_folders(phases, phase_documents, dict(_lines(documents)))
+    return LoadedSpecs(specs, MappingProxyType(lines))
 
 
 def in_order(problems: Sequence[Problem]) -> list[Problem]:

@@ -124,6 +124,7 @@ class FileRule(VersionRange, RuntimeChoice):
     id: Id
     path: str
     template: str | None = None
+    """Below `templates/`. Where its name does not end in `.j2`, the file is taken as it stands, behind a header."""
     mirror: str | None = None
     """A Candle file to copy and rename instead of a template."""
     gating: Gating | None = None
@@ -170,7 +171,7 @@ class CpuDifference(VersionRange):
 
     id: Id
     operations: OneOrMore
-    """Cases of templates/rust/tests/rocm_matrix/operations.rs.j2."""
+    """Cases of rocm_matrix/operations.rs.j2, below the folder of phase 3."""
     types: OneOrMore
     """Variants of Candle's `DType`; those that a release lacks do not count there."""
     kind: Difference
@@ -237,6 +238,8 @@ class PhaseSpec(Model):
     requires: tuple[int, ...] = ()
     applied: bool = True
     """False while the phase is only scanned for: its sites are shown as `phase N, not applied`."""
+    folder: str | None = None
+    """Below `templates/`: files that the phase adds to Candle, each at the path that it gets there (folders.py)."""
     cargo: CargoSpec = CargoSpec()
     rules: tuple[Rule, ...] = ()
     modules: tuple[ModuleRule, ...] = ()

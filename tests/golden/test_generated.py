@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.paths import repository_root
-from codegen.render.backend import OPS_PHASE, Header
+from codegen.render.backend import Header
 from codegen.render.environment import render, undeclared
 from codegen.render.hip_api import HipCalls, bound_libraries, used_names
+from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
+from codegen.spec.folders import is_plain
 from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
 from codegen.spec.loader import load_specs
@@ -28,17 +30,22 @@ OF_A_RUNTIME = frozenset({"libraries", "runtime"})
 def independent_files() -> dict[str, str]:
     """Path below generated/ and text of every new file whose template needs nothing of a Candle tree.
 
+    Plain sources are read where they lie, not here.
+
     The folders of another runtime than the default hold what is different with it, and those of releases up to one what
     they get in place of a newer file.
     """
     specs, root = load_specs(), repository_root()
     api = parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API).api
+    traits = parse_backend_traits((root / BACKEND_TRAITS).read_bytes())
     made: dict[str, str] = {}
     for phase, runtime in product(specs.phases, Runtime):
         usual = f"phase-{phase.phase}" if runtime is DEFAULT_RUNTIME else f"phase-{phase.phase}-{runtime}"
         # What has declarations comes last: it holds the names that the others use.
         for file in sorted(phase.files, key=lambda file: bool(file.declares)):
-            if file.template is None or not file.is_for(runtime) or undeclared(file.template) & OF_A_TREE:
+            if file.template is None or is_plain(file.template) or not file.is_for(runtime):
+                continue
+            if undeclared(file.template) & OF_A_TREE:
                 continue
             if runtime is not DEFAULT_RUNTIME and not undeclared(file.template) & OF_A_RUNTIME and not file.runtime:
                 continue
@@ -47,7 +54,7 @@ def independent_files() -> dict[str, str]:
                 "header": header,
                 "hip": HipCalls.of(api),
                 "libraries": bound_libraries(api, file.declares, used_names(made.values()), runtime),
-                "ops_phase": OPS_PHASE,
+                "ops_phase": traits.ops_phase,
                 "runtime": runtime,
             }
             folder = usual if file.until is None else f"{usual}-until-{file.until}"

@@ -108,7 +108,9 @@ def _report(
     entries = [entry for entry in read_accepted(ACCEPTED) if entry.file.split("/")[0] in crates]
     review = reviewed(entries, bench.mutants, lines, results)
     templates = {
-        path.relative_to(repository).as_posix(): path.read_bytes() for path in repository.glob("templates/**/*.j2")
+        path.relative_to(repository).as_posix(): path.read_bytes()
+        for path in repository.glob("templates/**/*")
+        if path.is_file()
     }
     left = survivors(wanted, results, review)
     for mutant in left:

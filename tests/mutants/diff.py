@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mutants.report import template_of
+from codegen.render.new_file import HEADER_LINES
+from codegen.report.source_line import template_of
+from codegen.spec.folders import is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -39,14 +41,23 @@ def touched(
     """The mutants in touched lines.
 
     `lines` are the repository's, `committed` its generated files as they are now, `tree` the patched release's files.
-    Of a file whose text for this release is not committed, all mutants count if its template changed.
+    A plain source stands in its file behind a header. Of a file that has neither a plain source nor a committed text
+    for this release, all mutants count if its template changed.
     """
     known: dict[str, Collection[int]] = {}
     for path, content in committed.items():
         matched = GENERATED.match(path)
         if matched is not None and tree.get(matched["path"]) == content:
             known[matched["path"]] = lines.get(path, ())
-    rendered = {path for path, content in tree.items() if path not in known and template_of(content) in lines}
+    for path, content in tree.items():
+        source = template_of(content.decode(errors="replace"))
+        if source is not None and is_plain(source):
+            known[path] = {line + HEADER_LINES for line in lines.get(source, ())}
+    rendered = {
+        path
+        for path, content in tree.items()
+        if path not in known and template_of(content.decode(errors="replace")) in lines
+    }
     return tuple(
         mutant
         for mutant in mutants

@@ -333,7 +333,7 @@ def test_what_is_applied_can_be_taken_back_with_invalid_specs(
     assert tree_hash(candle) == pristine
 
 
-@pytest.mark.parametrize("template", [EXPORTS, "templates/rust/rocm_backend/memory.rs.j2"])
+@pytest.mark.parametrize("template", [EXPORTS, "templates/candle/1-core/candle-core/src/rocm_backend/allocator.rs.j2"])
 def test_a_template_that_uses_an_undefined_name(
     candle: Path, candle_rocm: CommandLine, home: Path, template: str
 ) -> None:
@@ -379,12 +379,14 @@ def test_an_override_that_is_no_rust(candle: Path, candle_rocm: CommandLine, hom
 
 
 def test_a_new_file_that_is_no_rust(candle: Path, candle_rocm: CommandLine, home: Path) -> None:
-    file = "templates/rust/rocm_backend/error.rs.j2"
+    file = "templates/candle/1-core/candle-core/src/rocm_backend/event.rs"
     (home / file).write_text((home / file).read_text() + "\nfn half( {\n")
     refused = candle_rocm("diff", candle)
     assert (refused.code, refused.stdout) == (3, "")
-    assert refused.stderr.startswith("invalid template: candle-core/src/rocm_backend/error.rs:")
-    assert "the edits of core.error-file would leave text that does not parse" in refused.stderr
+    assert refused.stderr.startswith("invalid template: candle-core/src/rocm_backend/event.rs:")
+    assert (
+        "the edits of core.candle-core-src-rocm-backend-event-rs would leave text that does not parse" in refused.stderr
+    )
 
 
 def test_a_table_of_hip_functions_that_is_not_there(candle: Path, candle_rocm: CommandLine, home: Path) -> None:

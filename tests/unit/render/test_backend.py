@@ -15,9 +15,6 @@ from codegen.paths import templates_dir
 from codegen.render.backend import (
     BACKEND,
     DUMMY_CUDA,
-    INHERENT,
-    OPS_PHASE,
-    WRITTEN,
     BackendContext,
     FileContext,
     Header,
@@ -25,13 +22,19 @@ from codegen.render.backend import (
 )
 from codegen.render.element_types import DTYPE, ElementType
 from codegen.render.environment import render, undeclared
+from codegen.render.new_file import new_file
 from codegen.render.rustfmt import format_rust
+from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
+from codegen.spec.folders import is_plain
 from codegen.spec.hip_api import parse_hip_api
 from codegen.spec.kinds import Difference, Runtime
+from codegen.spec.loader import load_specs
 from codegen.spec.model import CpuDifference
 
 REPOSITORY = Path(__file__).parents[3]
 LIBRARY = "rust/rocm_backend/api/library.rs.j2"
+BACKEND_SPEC = parse_backend_traits((REPOSITORY / BACKEND_TRAITS).read_bytes())
+OPS_PHASE = BACKEND_SPEC.ops_phase
 HIP_API = parse_hip_api((REPOSITORY / "specs/hip_api.yaml").read_bytes()).api
 
 ALL_NAMES = frozenset(function.name for function in HIP_API.functions if function.phases)
@@ -103,82 +106,26 @@ pub trait IntDType: WithDType + num_traits::Bounded {}
 """
 KERNEL_TYPES = ("f64", "f32", "i64", "u32", "u8", "bf16", "f8e4m3")
 
-FILES = {
-    0: ["build.rs", "rocm_absent.rs", "examples/rocm_smoke.rs"],
-    1: [
-        "dummy_rocm_backend.rs",
-        "pyo3_rocm.rs",
-        "tests/rocm_basic.rs",
-        "tests/rocm_memory.rs",
-        *(f"rocm_backend/{name}.rs" for name in ("mod", "backend_device", "backend_storage", "device", "error")),
-        *(f"rocm_backend/{name}.rs" for name in ("hip", "memory", "storage", "stream", "event", "gpu", "queue")),
-        *(f"rocm_backend/{name}.rs" for name in ("staging", "allocator", "allocator/pool", "allocator/tests")),
-        *(f"rocm_backend/{name}.rs" for name in ("api", "api/library", "api/functions_dynamic")),
-        *(f"rocm_backend/{name}.rs" for name in ("installation_dynamic", "installation_linked", "loaded")),
-    ],
-    3: [
-        "tests/rocm_launches.rs",
-        "tests/rocm_random.rs",
-        "rocm_backend/api/functions_linked.rs",
-        "examples/rocm_smoke_tensors.rs",
-        *(f"tests/rocm_{name}.rs" for name in ("miopen", "rocrand")),
-        *(f"tests/rocm_matrix/{name}.rs" for name in ("main", "compare", "exceptions", "inputs")),
-        *(f"tests/rocm_matrix/{name}.rs" for name in ("operations", "plain")),
-        *(f"rocm_backend/{name}.rs" for name in ("mod", "backend_device", "backend_storage", "device", "storage")),
-        *(
-            f"rocm_backend/{name}.rs"
-            for name in (
-                "gpu",
-                "queue",
-                "hip",
-                "installation_dynamic",
-                "loaded",
-                "blas",
-                "blas_kernels",
-                "element",
-                "miopen",
-                "readback",
-                "testing",
-                "tests",
-                "views",
-            )
-        ),
-        "rocm_backend/rocrand.rs",
-        "rocm_backend/ops/by_rocrand.rs",
-        *(f"rocm_backend/kernels/{name}.rs" for name in ("mod", "compile", "disk_cache", "family", "hash", "launch")),
-        *(f"rocm_backend/kernels/{name}.rs" for name in ("architecture", "loader", "module", "prebuilt")),
-        *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "argsort", "binary", "by_miopen", "cast", "compare")),
-        *(f"rocm_backend/ops/{name}.rs" for name in ("conv", "conv_product", "copy", "elementwise", "fill", "host")),
-        *(f"rocm_backend/ops/{name}.rs" for name in ("ids", "im2col", "index_add", "indexing", "matmul", "number")),
-        *(
-            f"rocm_backend/ops/{name}.rs"
-            for name in ("operand", "own_matmul", "parametric", "planes", "pool", "random", "reduce")
-        ),
-        *(f"rocm_backend/ops/{name}.rs" for name in ("rows", "scatter_add", "tiles", "unary", "upsample")),
-        *(f"rocm_backend/ops/{name}.rs" for name in ("where_cond", "widths")),
-    ],
-    4: ["rocm_backend/mod.rs", "rocm_backend/custom_kernel.rs", "examples/rocm_custom_kernel.rs"],
-    5: [
-        *(f"rocm_backend/ops/{name}.rs" for name in ("mod", "norm", "rope", "rows", "sdpa", "sigmoid", "softmax")),
-        *(f"tests/{name}.rs" for name in ("rocm_nn", "rocm_sdpa", "rocm_sdpa_plain", "rocm_sorting")),
-        "examples/rocm_overhead.rs",
-    ],
-    7: [
-        *(f"tests/rocm_examples/{name}.rs" for name in ("main", "program", "weights", "mnist", "text", "images")),
-        "tests/rocm_models.rs",
-    ],
-}
 DECLARES = {
     "rust/rocm_backend/api.rs.j2": ("amdhip64", "hiprtc", "MIOpen", "rocblas", "rocrand"),
     "rust/rocm_backend/api/library.rs.j2": ("rocblas",),
 }
 """What the files of a template declare here."""
-ALL = [(phase, f"rust/{name}.j2") for phase, names in FILES.items() for name in names]
+ALL = [
+    (phase.phase, file.template)
+    for phase in load_specs().phases
+    for file in phase.files
+    if file.template and file.path.endswith(".rs")
+]
+"""Sources of new Rust files: templates and plain ones."""
+TEMPLATES = [(phase, source) for phase, source in ALL if not is_plain(source)]
+ERROR = "candle/1-core/candle-core/src/rocm_backend/error.rs.j2"
+BUILD = "candle/0-setup/candle-core/build.rs.j2"
 
 
 def context(traits: str = TRAITS, dummy: str = DUMMY, dtypes: bytes = DTYPES) -> BackendContext:
     files = {BACKEND: traits.encode(), DUMMY_CUDA: dummy.encode(), DTYPE: dtypes}
-    return backend_context(files.__getitem__, HIP_API, KERNEL_TYPES)
+    return backend_context(files.__getitem__, HIP_API, KERNEL_TYPES, BACKEND_SPEC)
 
 
 def rendered(
@@ -193,7 +140,13 @@ def rendered(
     header = Header(phase, template, "specs/phases/1-core.yaml")
     declares = DECLARES.get(template, ()) if declares is None else declares
     backend = backend or context()
-    return render(template, FileContext.of(header, backend, runtime, declares=declares, names=names))
+    return new_file(template, FileContext.of(header, backend, runtime, declares=declares, names=names))
+
+
+def source_of(end: str) -> str:
+    """The one source of a new file that ends so."""
+    (source,) = {source for _, source in ALL if source.endswith(f"/{end}")}
+    return source
 
 
 def body(text: str, name: str) -> str:
@@ -206,19 +159,13 @@ def body(text: str, name: str) -> str:
 # --- all templates ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("phase", "template"), ALL)
+@pytest.mark.parametrize(("phase", "template"), TEMPLATES)
 def test_templates_ask_only_for_what_their_context_has(phase: int, template: str) -> None:
     assert undeclared(template) <= set(FileContext.__dataclass_fields__)
 
 
-def test_no_template_is_forgotten_here() -> None:
-    """Macro files have no header of their own; everything else below rust/ is a new file or a named override."""
-    new_files = {
-        path.relative_to(templates_dir()).as_posix()
-        for path in (templates_dir() / "rust").rglob("*.rs.j2")
-        if "generated(header)" in path.read_text(encoding="utf-8")
-    }
-    assert new_files == {template for _, template in ALL}
+def test_most_sources_are_plain_rust() -> None:
+    assert len({source for _, source in ALL} - {source for _, source in TEMPLATES}) > 70
 
 
 @pytest.mark.parametrize(("phase", "template"), ALL)
@@ -276,7 +223,7 @@ def test_written_methods_have_bodies() -> None:
 def test_every_table_entry_has_a_branch_in_its_template() -> None:
     for trait, file in (("BackendStorage", "backend_storage"), ("BackendDevice", "backend_device")):
         text = (templates_dir() / f"rust/rocm_backend/{file}.rs.j2").read_text(encoding="utf-8")
-        assert set(re.findall(r'elif method\.name == "(\w+)"', text)) == set(WRITTEN[trait])
+        assert set(re.findall(r'elif method\.name == "(\w+)"', text)) == set(BACKEND_SPEC.traits[trait].written)
 
 
 def test_other_methods_name_operation_and_phase() -> None:
@@ -363,7 +310,7 @@ def test_a_method_that_cannot_fail_and_has_no_body_is_refused() -> None:
     assert f"{BACKEND}:15:5: no template for BackendStorage::rank" in message
     assert f"{BACKEND}:16:5: no template for BackendStorage::name" in message
     assert "fn rank(&self) -> usize;" in message
-    assert "codegen/render/backend.py" in message
+    assert "specs/backend.yaml" in message
 
 
 def test_a_written_method_with_other_parameters_is_refused() -> None:
@@ -396,8 +343,8 @@ def inherent(text: str) -> set[str]:
 
 
 def test_the_dummy_has_the_real_surface() -> None:
-    files = ("allocator", "device", "error", "event", "storage", "readback")
-    real = set.union(*(inherent(rendered(f"rust/rocm_backend/{f}.rs.j2")) for f in files))
+    files = ("allocator.rs.j2", "device.rs.j2", "error.rs.j2", "event.rs", "storage.rs.j2", "readback.rs")
+    real = set.union(*(inherent(rendered(source_of(f"rocm_backend/{file}"))) for file in files))
     dummy = inherent(rendered("rust/dummy_rocm_backend.rs.j2"))
     # Device memory exists with the HIP runtime only.
     assert real - dummy == {"hip_memory", "hip_memory_mut"}
@@ -405,14 +352,14 @@ def test_the_dummy_has_the_real_surface() -> None:
 
 
 def test_the_error_type_is_the_same_in_both_roles() -> None:
-    texts = [rendered(f"rust/{name}.rs.j2") for name in ("rocm_backend/error", "dummy_rocm_backend")]
+    texts = [rendered(source) for source in (ERROR, "rust/dummy_rocm_backend.rs.j2")]
     enums = [text[text.index("pub enum RocmError") : text.index("impl From<&str>")] for text in texts]
     assert enums[0] == enums[1]
 
 
 def test_the_known_inherent_methods_are_written() -> None:
     for trait, file in (("BackendStorage", "storage"), ("BackendDevice", "device")):
-        assert INHERENT[trait] <= inherent(rendered(f"rust/rocm_backend/{file}.rs.j2"))
+        assert set(BACKEND_SPEC.traits[trait].inherent) <= inherent(rendered(f"rust/rocm_backend/{file}.rs.j2"))
 
 
 NEW_INHERENT = DUMMY.replace(
@@ -441,14 +388,14 @@ def test_an_inherent_method_without_a_stand_in_is_refused(method: str) -> None:
 
 
 def test_the_stand_ins_define_every_function_of_the_table() -> None:
-    text = rendered("rust/rocm_absent.rs.j2", phase=0)
+    text = rendered("candle/0-setup/candle-core/src/rocm_absent.rs.j2", phase=0)
     names = [function.name for function in context().hip.functions]
     assert re.findall(r'#\[no_mangle\]\nunsafe extern "C" fn (\w+)', text) == names
     assert re.findall(r"^    (hip\w+)$", text, re.MULTILINE) == names
 
 
 def test_the_build_script_always_declares_its_cfg() -> None:
-    text = rendered("rust/build.rs.j2", phase=0)
+    text = rendered(BUILD, phase=0)
     assert text.index("rustc-check-cfg=cfg(candle_rocm_absent, ") < text.index('var_os("CARGO_FEATURE_ROCM")')
 
 
@@ -474,7 +421,7 @@ def test_the_largest_index_is_none_where_index_types_are_bounded() -> None:
 
 
 def test_the_build_script_links_optional_libraries_only_with_their_features() -> None:
-    text = rendered("rust/build.rs.j2", phase=0)
+    text = rendered(BUILD, phase=0)
     assert dict(re.findall(r'^    \("(\w+)", "(\w+)"\),$', text, re.MULTILINE)) == {
         "amdhip64": "CARGO_FEATURE_ROCM",
         "hiprtc": "CARGO_FEATURE_ROCM",
@@ -534,7 +481,7 @@ def test_the_matrix_lists_the_differences_of_the_release() -> None:
     )
     header = Header(3, "t", "s")
     file = FileContext.of(header, context(), differences=(both,))
-    text = render("rust/tests/rocm_matrix/exceptions.rs.j2", file)
+    text = render(source_of("rocm_matrix/exceptions.rs.j2"), file)
     listed = re.findall(r'operation: "(.*)",\n\s*dtype: DType::(\w+),\n\s*kind: Kind::(\w+),', text)
     methods = {method.name for method in file.storage.methods}
     variants = {dtype.variant for dtype in file.dtypes}

@@ -104,6 +104,7 @@ class Repository:
 
 
 ALONE = (
+    "specs/backend.yaml",
     "specs/hip_api.yaml",
     "specs/providers.yaml",
     "specs/kernels/fill.yaml",
@@ -114,6 +115,8 @@ ALONE = (
     "templates/emulator/api.rs.j2",
     "templates/hip/fill.hip.j2",
     "templates/hip/header.j2",
+    "templates/rust/headed.j2",
+    "templates/rust/header.j2",
     "templates/rust/kernel_table.rs.j2",
 )
 """What stands in a repository besides the phases and their templates; taken from this one."""

@@ -26,7 +26,7 @@ def repository(tmp_path: Path) -> Repository:
     return complete(Repository(tmp_path))
 
 
-COUNTS = {"spec_files": 8, "templates": 9, "phases": 2, "rules": 2, "modules": 1, "files": 1, "cargo_entries": 2}
+COUNTS = {"spec_files": 9, "templates": 11, "phases": 2, "rules": 2, "modules": 1, "files": 1, "cargo_entries": 2}
 
 
 def test_lint_says_what_it_checked(repository: Repository) -> None:
@@ -41,7 +41,7 @@ def test_lint_reads_the_repository_that_the_environment_names(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOME_VARIABLE, str(repository.root))
-    assert CliRunner().invoke(command, ["lint"]).stdout.startswith("specs are valid: spec files: 8,")
+    assert CliRunner().invoke(command, ["lint"]).stdout.startswith("specs are valid: spec files: 9,")
 
 
 def test_lint_raises_all_problems(repository: Repository) -> None:

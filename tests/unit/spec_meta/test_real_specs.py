@@ -21,6 +21,7 @@ from codegen.kernels.dtypes import DTYPES
 from codegen.plan.decide import Scan, scan_tree
 from codegen.plan.select import selects
 from codegen.release import in_range
+from codegen.render.new_file import HEADED
 from codegen.spec.kinds import Gating, Runtime, Verb
 from codegen.spec.loader import load_specs
 from codegen.spec.usage import unused_templates
@@ -61,7 +62,7 @@ def test_lint_passes(candle_rocm: CommandLine) -> None:
 
 def test_every_template_is_used() -> None:
     """Those of kernels, documents and the emulator have tests of their own that render every one."""
-    unused = unused_templates(SPECS.specs, REPOSITORY / "templates", also=[KERNEL_TABLE])
+    unused = unused_templates(SPECS.specs, REPOSITORY / "templates", also=[HEADED, KERNEL_TABLE])
     assert [name for name in unused if not name.startswith(("hip/", "docs/", "emulator/"))] == []
 
 
@@ -99,7 +100,9 @@ def test_every_difference_is_of_a_case_and_of_a_tried_release() -> None:
     differences = [each for phase in SPECS.phases for each in phase.differences]
     assert differences
     tried = [release.version for release in SPECS.candle.releases]
-    cases = (REPOSITORY / "templates/rust/tests/rocm_matrix/operations.rs.j2").read_text(encoding="utf-8")
+    cases = (REPOSITORY / "templates/candle/3-tensors/candle-core/tests/rocm_matrix/operations.rs.j2").read_text(
+        encoding="utf-8"
+    )
     for each in differences:
         assert any(in_range(release, each.since, each.until) for release in tried), each.id
         for operation in each.operations:

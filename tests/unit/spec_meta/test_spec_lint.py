@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SPECS = tuple(f"specs/{name}" for name in template_names(REPOSITORY / "specs"))
 TEMPLATES = tuple(f"templates/{name}" for name in template_names(REPOSITORY / "templates"))
+BUILD = "templates/candle/0-setup/candle-core/build.rs.j2"
 FOLDERS = sorted({name.rpartition("/")[0] for name in (*SPECS, *TEMPLATES)})
 
 
@@ -83,7 +84,7 @@ def test_an_unknown_key_in_any_spec(repository: Path) -> None:
     assert places(repository) == planted
 
 
-def test_a_syntax_error_in_any_template(repository: Path) -> None:
+def test_a_syntax_error_in_any_template_or_plain_source(repository: Path) -> None:
     planted = plant(repository, TEMPLATES, "{% if %}")
 
     assert places(repository) == planted
@@ -93,6 +94,33 @@ def test_an_undefined_name_in_any_template(repository: Path) -> None:
     planted = plant(repository, TEMPLATES, "«nobody_sets_this»")
 
     assert places(repository) == planted
+
+
+def test_a_plain_source_that_wants_to_be_a_template(repository: Path) -> None:
+    plain = "templates/candle/3-tensors/candle-core/src/rocm_backend/blas.rs"
+    planted = plant(repository, [plain], "{% if storage %}")
+
+    assert places(repository) == planted
+
+
+def test_a_folder_that_is_not_there(repository: Path) -> None:
+    file = "specs/phases/6-python.yaml"
+    text = (repository / file).read_text(encoding="utf-8")
+    (repository / file).write_text(text.replace("folder: candle/6-python", "folder: candle/6-pyton"), encoding="utf-8")
+
+    with pytest.raises(SpecInvalid, match="there is no file below templates/candle/6-pyton") as caught:
+        lint(repository)
+    assert [problem.location.line for problem in caught.value.problems if problem.location][:1] == [
+        text[: text.index("folder:")].count("\n") + 1
+    ]
+
+
+def test_two_files_of_a_folder_for_one_path(repository: Path) -> None:
+    folder = repository / "templates/candle/6-python/candle-pyo3/tests/native"
+    (folder / "test_rocm.py.j2").write_text("", encoding="utf-8")
+
+    with pytest.raises(SpecInvalid, match=r"test_rocm\.py and templates/\S+test_rocm\.py\.j2 are the same file"):
+        lint(repository)
 
 
 def test_a_field_that_a_kernel_family_does_not_have(repository: Path) -> None:
@@ -111,7 +139,7 @@ def test_a_field_that_a_kernel_family_does_not_have(repository: Path) -> None:
     ],
 )
 def test_what_a_template_draws_in_is_there(repository: Path, statement: str, message: str) -> None:
-    planted = plant(repository, ["templates/rust/build.rs.j2"], statement)
+    planted = plant(repository, [BUILD], statement)
     with pytest.raises(SpecInvalid) as caught:
         lint(repository)
 
@@ -162,9 +190,9 @@ def test_a_reference_to_what_is_not_there(repository: Path, name: str, old: str,
 
 
 def test_the_command_exits_with_3_and_names_file_and_line(repository: Path, candle_rocm: CommandLine) -> None:
-    planted = plant(repository, ["templates/rust/build.rs.j2"], "{% endfor %}")
+    planted = plant(repository, [BUILD], "{% endfor %}")
     result = candle_rocm("spec", "lint")
 
     assert result.code == ExitCode.SPEC_INVALID
-    assert f"templates/rust/build.rs.j2:{planted['templates/rust/build.rs.j2']}:1: " in result.stderr
+    assert f"{BUILD}:{planted[BUILD]}:1: " in result.stderr
     assert result.stdout == ""

@@ -1,0 +1,111 @@
+//! The order in which a GPU does its work.
+use super::api;
+use super::event::Event;
+use super::gpu::Gpu;
+use super::hip::{check, HipResult};
+use std::hash::{Hash, Hasher};
+
+/// A stream of a GPU: its default one, one of our own, or one of the program's other code.
+pub(super) struct Stream {
+    /// Null for the default stream.
+    handle: api::hipStream_t,
+    gpu: &'static Gpu,
+    /// Whether it ends with this value.
+    own: bool,
+}
+
+// SAFETY: HIP's stream functions may be called from any thread, and the handle is destroyed once, in `drop`.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// The stream that all users of the GPU share.
+    pub(super) fn shared(gpu: &'static Gpu) -> Self {
+        Self {
+            handle: std::ptr::null_mut(),
+            gpu,
+            own: false,
+        }
+    }
+
+    /// A new stream that does not wait for the default one.
+    pub(super) fn new(gpu: &'static Gpu) -> HipResult<Self> {
+        gpu.make_current()?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: `handle` lives through the call.
+        let status =
+            unsafe { api::hipStreamCreateWithFlags(&mut handle, api::hipStreamNonBlocking) };
+        check("hipStreamCreateWithFlags", status)?;
+        Ok(Self {
+            handle,
+            gpu,
+            own: true,
+        })
+    }
+
+    /// A stream that somebody else made.
+    ///
+    /// # Safety
+    /// The handle is null, or a stream of `gpu` that outlives this value.
+    pub(super) unsafe fn external(gpu: &'static Gpu, handle: api::hipStream_t) -> Self {
+        Self {
+            handle,
+            gpu,
+            own: false,
+        }
+    }
+
+    pub(super) fn gpu(&self) -> &'static Gpu {
+        self.gpu
+    }
+
+    /// For HIP calls, which must come while this value lives and its GPU is current.
+    pub(super) fn handle(&self) -> api::hipStream_t {
+        self.handle
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.handle.is_null()
+    }
+
+    /// Waits on the host until everything queued so far is done.
+    pub(super) fn synchronize(&self) -> HipResult<()> {
+        self.gpu.make_current()?;
+        // SAFETY: the handle is valid until `drop`, and null names the current GPU's default stream.
+        let status = unsafe { api::hipStreamSynchronize(self.handle) };
+        check("hipStreamSynchronize", status)
+    }
+
+    /// Lets what is queued from now on wait for an event of any stream or GPU. The host goes on.
+    pub(super) fn wait(&self, event: &Event) -> HipResult<()> {
+        self.gpu.make_current()?;
+        // SAFETY: both handles are valid, and HIP keeps what it needs of the event should it be dropped.
+        let status = unsafe { api::hipStreamWaitEvent(self.handle, event.handle(), 0) };
+        check("hipStreamWaitEvent", status)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.own {
+            // SAFETY: created by `new`, and nobody has it any more. HIP finishes what is queued. A failure means that
+            // the runtime is gone, and the stream with it.
+            let _ = unsafe { api::hipStreamDestroy(self.handle) };
+        }
+    }
+}
+
+impl PartialEq for Stream {
+    fn eq(&self, other: &Self) -> bool {
+        (self.gpu.ordinal(), self.handle) == (other.gpu.ordinal(), other.handle)
+    }
+}
+
+impl Eq for Stream {}
+
+impl Hash for Stream {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.gpu.ordinal(), self.handle).hash(state);
+    }
+}

@@ -1,0 +1,223 @@
+//! From HIP source to a loaded code object: by hipRTC, which comes with the HIP runtime.
+use super::disk_cache::Entry;
+use super::hash::Hash128;
+use super::module::Module;
+use crate::rocm_backend::hip::{self, HipResult};
+use crate::rocm_backend::{api, RocmError};
+use std::env;
+use std::ffi::{c_char, c_int, CStr, CString, OsStr};
+
+/// 0 forbids to compile: kernels must have been built ahead of time.
+const COMPILE_VARIABLE: &str = "CANDLE_ROCM_COMPILE";
+
+/// A source, what it includes, and how it is compiled.
+pub(crate) struct Unit<'a> {
+    /// For messages: `unary.hip`.
+    pub(crate) file: &'a str,
+    pub(crate) source: &'a str,
+    /// Names, as they are included, and texts.
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+    /// Such as "gfx90a:sramecc+:xnack-".
+    pub(crate) architecture: &'a str,
+}
+
+impl Unit<'_> {
+    /// A hash of the texts that the compiler reads. `candle-rocm kernels build` computes it, too.
+    pub(super) fn sources(&self) -> Hash128 {
+        let mut hash = Hash128::EMPTY;
+        for (name, text) in self.headers {
+            hash = hash.field(name).field(text);
+        }
+        hash.field(self.file).field(self.source)
+    }
+}
+
+/// hipRTC, which this machine has.
+pub(super) struct Compiler {
+    /// Of hipRTC and of the runtime that loads what it compiles.
+    versions: String,
+}
+
+impl Compiler {
+    /// The compiler, or why there is none.
+    pub(super) fn find() -> HipResult<Self> {
+        if is_forbidden(env::var_os(COMPILE_VARIABLE).as_deref()) {
+            return Err(format!("{COMPILE_VARIABLE}=0 forbids to compile").into());
+        }
+        let (mut major, mut minor, mut runtime) = (0, 0, 0);
+        // SAFETY: the numbers live through the call.
+        let status = unsafe { api::hiprtcVersion(&mut major, &mut minor) };
+        check("hiprtcVersion", status)?;
+        // SAFETY: as above.
+        let status = unsafe { api::hipRuntimeGetVersion(&mut runtime) };
+        hip::check("hipRuntimeGetVersion", status)?;
+        Ok(Self {
+            versions: format!("{major}.{minor} {runtime}"),
+        })
+    }
+
+    /// Compiles a unit and loads it on the current device, or loads what an earlier run has compiled.
+    pub(super) fn load(&self, unit: &Unit<'_>) -> HipResult<Module> {
+        let entry = Entry::new(unit.architecture, unit.file, self.key(unit));
+        if let Some(code) = entry.as_ref().and_then(Entry::read) {
+            // What another runtime of the same version has compiled may not do for this one; then it is compiled again.
+            match Module::load(&code) {
+                Err(error) if !hip::lacks_memory(&error) => {}
+                loaded => return loaded,
+            }
+        }
+        let code = Program::new(unit)?.compile(unit)?;
+        let module = Module::load(&code)?;
+        if let Some(entry) = entry {
+            entry.write(&code);
+        }
+        Ok(module)
+    }
+
+    /// Everything that the code object depends on.
+    fn key(&self, unit: &Unit<'_>) -> Hash128 {
+        let key = unit.sources().field(&self.versions);
+        let with_option = |key: Hash128, option: String| key.field(&option);
+        options(unit).into_iter().fold(key, with_option)
+    }
+}
+
+fn is_forbidden(value: Option<&OsStr>) -> bool {
+    value.is_some_and(|value| value == "0")
+}
+
+fn options(unit: &Unit<'_>) -> [String; 3] {
+    [
+        "-O3".to_string(),
+        "-std=c++17".to_string(),
+        format!("--offload-arch={}", unit.architecture),
+    ]
+}
+
+/// A hipRTC program; destroyed when it is dropped.
+struct Program {
+    handle: api::hiprtcProgram,
+    file: String,
+}
+
+impl Program {
+    fn new(unit: &Unit<'_>) -> HipResult<Self> {
+        let Unit {
+            file,
+            source,
+            headers,
+            ..
+        } = *unit;
+        let text = |text: &str| CString::new(text).map_err(|_| format!("{file} has a NUL in it"));
+        let (name, code) = (text(file)?, text(source)?);
+        let names = headers
+            .iter()
+            .map(|h| text(h.0))
+            .collect::<Result<Vec<_>, _>>()?;
+        let texts = headers
+            .iter()
+            .map(|h| text(h.1))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut names: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
+        let mut texts: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: all strings and both arrays live through the call, which copies them.
+        let status = unsafe {
+            api::hiprtcCreateProgram(
+                &mut handle,
+                code.as_ptr(),
+                name.as_ptr(),
+                headers.len() as c_int,
+                texts.as_mut_ptr(),
+                names.as_mut_ptr(),
+            )
+        };
+        check("hiprtcCreateProgram", status)?;
+        Ok(Self {
+            handle,
+            file: file.to_string(),
+        })
+    }
+
+    fn compile(&self, unit: &Unit<'_>) -> HipResult<Vec<u8>> {
+        let text = |option| CString::new(option).map_err(|_| "an option with a NUL".to_string());
+        let options = options(unit).map(text);
+        let options = options.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+        // SAFETY: the program is not destroyed yet, and options and array live through the call.
+        let status = unsafe {
+            api::hiprtcCompileProgram(self.handle, pointers.len() as c_int, pointers.as_mut_ptr())
+        };
+        check("hiprtcCompileProgram", status).map_err(|error| RocmError::Compile {
+            file: self.file.clone(),
+            architecture: unit.architecture.to_string(),
+            error: Box::new(error),
+            log: self.log().unwrap_or_default(),
+        })?;
+        self.code()
+    }
+
+    fn log(&self) -> HipResult<String> {
+        let mut size = 0;
+        // SAFETY: `size` lives through the call.
+        let status = unsafe { api::hiprtcGetProgramLogSize(self.handle, &mut size) };
+        check("hiprtcGetProgramLogSize", status)?;
+        let mut log = vec![0u8; size];
+        // SAFETY: the log has room for the size that hipRTC has asked for.
+        let status = unsafe { api::hiprtcGetProgramLog(self.handle, log.as_mut_ptr().cast()) };
+        check("hiprtcGetProgramLog", status)?;
+        let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy);
+        Ok(text.unwrap_or_default().into_owned())
+    }
+
+    fn code(&self) -> HipResult<Vec<u8>> {
+        let mut size = 0;
+        // SAFETY: `size` lives through the call.
+        let status = unsafe { api::hiprtcGetCodeSize(self.handle, &mut size) };
+        check("hiprtcGetCodeSize", status)?;
+        let mut code = vec![0u8; size];
+        // SAFETY: the code has room for the size that hipRTC has asked for.
+        let status = unsafe { api::hiprtcGetCode(self.handle, code.as_mut_ptr().cast()) };
+        check("hiprtcGetCode", status)?;
+        Ok(code)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created by `new`, and destroyed once.
+        let _ = unsafe { api::hiprtcDestroyProgram(&mut self.handle) };
+    }
+}
+
+/// `Ok` for `HIPRTC_SUCCESS`, otherwise an error that names `call`.
+fn check(call: &'static str, status: api::hiprtcResult) -> HipResult<()> {
+    if status == api::HIPRTC_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: takes any status and returns a static string.
+    let message = unsafe { CStr::from_ptr(api::hiprtcGetErrorString(status)) };
+    Err(RocmError::Hiprtc {
+        call,
+        code: status,
+        message: message.to_string_lossy().into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_0_forbids_to_compile() {
+        for (value, forbids) in [
+            (None, false),
+            (Some(""), false),
+            (Some("0"), true),
+            (Some("1"), false),
+            (Some("00"), false),
+        ] {
+            assert_eq!(is_forbidden(value.map(OsStr::new)), forbids, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The kernels of one GPU, loaded at first use and found by number from then on.
+use super::compile::{Compiler, Unit};
+use super::family::{Family, Kernel, Tuning};
+use super::module::{Function, Module};
+use super::prebuilt::Prebuilt;
+use super::table::{FAMILIES, HEADERS};
+use crate::rocm_backend::gpu::lock;
+use crate::rocm_backend::hip::HipResult;
+use crate::rocm_backend::{api, RocmError};
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// The architecture to compile for instead of the GPU's own.
+const ARCHITECTURE_VARIABLE: &str = "CANDLE_ROCM_ARCH";
+
+/// What has been loaded of each family.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    /// The GPU's own.
+    gpu: String,
+    /// What kernels are for.
+    architecture: String,
+    tuning: Tuning,
+    prebuilt: Option<Prebuilt>,
+    families: [OnceLock<Slots>; FAMILIES],
+    compiled: Mutex<VecDeque<Compiled>>,
+}
+
+/// The user's sources that stay loaded after their last use, the latest ones: a custom op may compile each time that it is
+/// called. Few in the crate's own tests.
+const KEPT: usize = if cfg!(test) { 2 } else { 64 };
+
+/// A source of the user's, and what became of it.
+#[derive(Debug)]
+struct Compiled {
+    file: String,
+    source: String,
+    module: Arc<Module>,
+}
+
+#[derive(Debug)]
+struct Slots {
+    /// Loaded by the first kernel that is asked for, and kept for good: functions are valid as long.
+    module: Mutex<Option<Module>>,
+    /// By number; null until the kernel is asked for.
+    functions: Box<[AtomicPtr<c_void>]>,
+}
+
+impl Loader {
+    /// Nothing is loaded yet. `architecture` is the GPU's, such as "gfx90a:sramecc+:xnack-"; kernels are compiled for
+    /// it unless the user names another one that the GPU understands.
+    pub(crate) fn new(architecture: &str) -> Self {
+        let named = std::env::var(ARCHITECTURE_VARIABLE).ok();
+        let named = named.filter(|name| !name.is_empty());
+        let gpu = architecture.to_string();
+        let architecture = named.unwrap_or_else(|| gpu.clone());
+        Self {
+            gpu,
+            tuning: Tuning::of(&architecture),
+            architecture,
+            prebuilt: Prebuilt::named(),
+            families: [const { OnceLock::new() }; FAMILIES],
+            compiled: Mutex::default(),
+        }
+    }
+
+    /// Whose numbers the kernels have.
+    pub(crate) fn tuning(&self) -> Tuning {
+        self.tuning
+    }
+
+    /// The kernel's function. The first call for a family compiles or reads it, for which the caller has made the GPU
+    /// the current device; later calls read two pointers.
+    pub(crate) fn function(&self, kernel: Kernel) -> HipResult<Function> {
+        let family = kernel.family();
+        let slots = self.families[family.number].get_or_init(|| Slots::new(family));
+        let slot = &slots.functions[kernel.index()];
+        let known = slot.load(Ordering::Acquire);
+        if !known.is_null() {
+            // SAFETY: stored below, and modules are never unloaded.
+            return Ok(unsafe { Function::from_ptr(known) });
+        }
+        let mut module = lock(&slots.module);
+        let loaded = match module.take() {
+            Some(loaded) => loaded,
+            None => self.load(family)?,
+        };
+        let function = module.insert(loaded).function(&kernel.symbol())?;
+        slot.store(function.as_ptr(), Ordering::Release);
+        Ok(function)
+    }
+
+    /// Compiles and loads a source of the user's, with the headers of the backend's own kernels at hand, or finds it
+    /// loaded; the caller has made the GPU the current device.
+    pub(crate) fn compile(&self, file: &str, source: &str) -> HipResult<Arc<Module>> {
+        let mut compiled = lock(&self.compiled);
+        let known = compiled
+            .iter()
+            .position(|c| c.source == source && c.file == file);
+        let entry = match known.and_then(|place| compiled.remove(place)) {
+            Some(entry) => entry,
+            None => {
+                let unit = self.unit(file, source);
+                let module = self.checked(Compiler::find()?.load(&unit))?;
+                compiled.truncate(KEPT - 1);
+                Compiled {
+                    file: file.to_string(),
+                    source: source.to_string(),
+                    module: Arc::new(module),
+                }
+            }
+        };
+        let module = entry.module.clone();
+        compiled.push_front(entry);
+        Ok(module)
+    }
+
+    /// Loads what was built ahead of time, or else compiles.
+    fn load(&self, family: &Family) -> HipResult<Module> {
+        let file = format!("{}.hip", family.name);
+        let unit = self.unit(&file, family.source);
+        let folder = self.prebuilt.as_ref();
+        let code = folder.map(|folder| folder.read(&unit)).transpose()?;
+        self.checked(match code.flatten() {
+            Some(code) => Module::load(&code),
+            None => Compiler::find()
+                .map_err(|reason| Prebuilt::missing(folder, &unit, reason))?
+                .load(&unit),
+        })
+    }
+
+    fn unit<'a>(&'a self, file: &'a str, source: &'a str) -> Unit<'a> {
+        Unit {
+            file,
+            source,
+            headers: HEADERS,
+            architecture: &self.architecture,
+        }
+    }
+
+    /// Says whose the fault is if a GPU does not take what the user has had compiled for another one.
+    fn checked(&self, loaded: HipResult<Module>) -> HipResult<Module> {
+        loaded.map_err(|error| match error {
+            RocmError::Hip { code, .. }
+                if code == api::hipErrorNoBinaryForGpu && self.architecture != self.gpu =>
+            {
+                RocmError::OtherArchitecture {
+                    architecture: self.architecture.clone(),
+                    gpu: self.gpu.clone(),
+                    error: Box::new(error),
+                }
+            }
+            error => error,
+        })
+    }
+}
+
+impl Slots {
+    fn new(family: &Family) -> Self {
+        Self {
+            module: Mutex::new(None),
+            functions: (0..family.kernels).map(|_| AtomicPtr::default()).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of an error with this code, where kernels are for gfx1100.
+    fn checked(gpu: &str, code: u32) -> RocmError {
+        let loader = Loader {
+            gpu: gpu.to_string(),
+            architecture: "gfx1100".to_string(),
+            ..Loader::new(gpu)
+        };
+        let error = RocmError::Hip {
+            call: "hipModuleLoadData",
+            code,
+            name: "name".to_string(),
+            message: "message".to_string(),
+        };
+        loader.checked(Err(error)).expect_err("it was an error")
+    }
+
+    #[test]
+    fn kernels_for_another_gpu_are_the_users_doing() {
+        match checked("gfx1101", api::hipErrorNoBinaryForGpu) {
+            RocmError::OtherArchitecture {
+                architecture,
+                gpu,
+                error,
+            } => {
+                assert_eq!((&architecture[..], &gpu[..]), ("gfx1100", "gfx1101"));
+                assert!(error.to_string().contains("hipModuleLoadData"));
+            }
+            other => panic!("{other}"),
+        }
+        for (gpu, code) in [
+            ("gfx1101", api::hipErrorNoDevice),
+            ("gfx1100", api::hipErrorNoBinaryForGpu),
+            ("gfx1100", api::hipErrorNoDevice),
+        ] {
+            let error = checked(gpu, code);
+            assert!(
+                matches!(error, RocmError::Hip { code: found, .. } if found == code),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! One element type to another.
+use super::copy::contiguous;
+use super::elementwise::elementwise;
+use super::operand::{kernel, Operand};
+use crate::rocm_backend::element::element;
+use crate::rocm_backend::kernels::table::cast;
+use crate::rocm_backend::RocmStorage;
+use crate::{DType, Layout, Result};
+
+/// A new contiguous tensor with the elements as another type.
+pub(in crate::rocm_backend) fn to_dtype(
+    x: &RocmStorage,
+    layout: &Layout,
+    dtype: DType,
+) -> Result<RocmStorage> {
+    let x = Operand::new(x, layout);
+    if x.dtype() == dtype {
+        return contiguous(x);
+    }
+    let types = [x.element("to_dtype")?, element(dtype, "to_dtype")?];
+    let kernel = kernel(&cast::CAST, &types, x.dtype(), "to_dtype")?;
+    let block = cast::BLOCK.on(x.device().tuning());
+    elementwise(kernel, block, [x], dtype, &[])
+}

@@ -1,0 +1,433 @@
+//! Convolutions: which way each is computed. The 1-D forms are images and kernels of one row.
+//!
+//! What is a matrix product, or is worth being made one, is `conv_product`'s; for the rest own kernels gather inputs and
+//! weights themselves. Either way 16-bit and 8-bit floats are summed in f32.
+use super::binary::same_types;
+use super::im2col::{Window, MAX_PLACE};
+use super::operand::{kernel, uninit, Operand};
+use super::planes::{Images, MAX_GRID_Y};
+use crate::conv::{ParamsConv1D, ParamsConv2D, ParamsConvTranspose1D, ParamsConvTranspose2D};
+use crate::rocm_backend::kernels::table::conv as table;
+use crate::rocm_backend::kernels::{Argument, Element, Op, Pointer};
+use crate::rocm_backend::views::{Divisor, MAX_LAUNCH};
+use crate::rocm_backend::{RocmDevice, RocmStorage};
+use crate::{DType, Layout, Result};
+
+/// (b, c_in, l) with a kernel (c_out, c_in, k) to (b, c_out, l_out).
+pub(in crate::rocm_backend) fn conv1d(
+    x: &RocmStorage,
+    layout: &Layout,
+    w: &RocmStorage,
+    w_layout: &Layout,
+    params: &ParamsConv1D,
+) -> Result<RocmStorage> {
+    let window = Window {
+        kernel: [1, params.k_size],
+        padding: [0, params.padding],
+        stride: params.stride,
+        dilation: params.dilation,
+    };
+    convolve(
+        same_types(x, w, layout, w_layout, "conv1d")?,
+        window,
+        "conv1d",
+    )
+}
+
+/// (b, c_in, h, w) with a kernel (c_out, c_in, k_h, k_w) to (b, c_out, h_out, w_out).
+pub(in crate::rocm_backend) fn conv2d(
+    x: &RocmStorage,
+    layout: &Layout,
+    w: &RocmStorage,
+    w_layout: &Layout,
+    params: &ParamsConv2D,
+) -> Result<RocmStorage> {
+    let window = Window {
+        kernel: [params.k_h, params.k_w],
+        padding: [params.padding; 2],
+        stride: params.stride,
+        dilation: params.dilation,
+    };
+    convolve(
+        same_types(x, w, layout, w_layout, "conv2d")?,
+        window,
+        "conv2d",
+    )
+}
+
+/// (b, c_in, l) with a kernel (c_in, c_out, k) to (b, c_out, l_out).
+pub(in crate::rocm_backend) fn conv_transpose1d(
+    x: &RocmStorage,
+    layout: &Layout,
+    w: &RocmStorage,
+    w_layout: &Layout,
+    params: &ParamsConvTranspose1D,
+) -> Result<RocmStorage> {
+    const OP: &str = "conv_transpose1d";
+    let window = Window {
+        kernel: [1, params.k_size],
+        padding: [0, params.padding],
+        stride: params.stride,
+        dilation: params.dilation,
+    };
+    let operands = same_types(x, w, layout, w_layout, OP)?;
+    convolve_transposed(operands, window, [0, params.output_padding], OP)
+}
+
+/// (b, c_in, h, w) with a kernel (c_in, c_out, k_h, k_w) to (b, c_out, h_out, w_out).
+pub(in crate::rocm_backend) fn conv_transpose2d(
+    x: &RocmStorage,
+    layout: &Layout,
+    w: &RocmStorage,
+    w_layout: &Layout,
+    params: &ParamsConvTranspose2D,
+) -> Result<RocmStorage> {
+    const OP: &str = "conv_transpose2d";
+    let window = Window {
+        kernel: [params.k_h, params.k_w],
+        padding: [params.padding; 2],
+        stride: params.stride,
+        dilation: params.dilation,
+    };
+    let operands = same_types(x, w, layout, w_layout, OP)?;
+    convolve_transposed(operands, window, [params.output_padding; 2], OP)
+}
+
+/// One convolution or transposed convolution.
+pub(super) struct Convolution<'a> {
+    pub(super) device: &'a RocmDevice,
+    pub(super) dtype: DType,
+    pub(super) element: Element,
+    pub(super) x: Images,
+    /// The kernels.
+    pub(super) w: Images,
+    pub(super) window: Window,
+    /// Of the result.
+    pub(super) channels: usize,
+    /// Height and width of the result.
+    pub(super) results: [usize; 2],
+    /// Candle's name of the operation.
+    name: &'static str,
+}
+
+fn convolve(
+    (x, w): (Operand<'_>, Operand<'_>),
+    window: Window,
+    name: &'static str,
+) -> Result<RocmStorage> {
+    let (images, kernels) = (Images::of(x)?, Images::of(w)?);
+    let [_, _, height, width] = images.shape;
+    let convolution = Convolution {
+        device: x.device(),
+        dtype: x.dtype(),
+        element: x.element(name)?,
+        x: images,
+        w: kernels,
+        window,
+        channels: kernels.shape[0],
+        results: window.results([height, width])?,
+        name,
+    };
+    convolution.made_by(|y| {
+        #[cfg(feature = "rocm-miopen")]
+        if convolution.by_miopen(y)? {
+            return Ok(());
+        }
+        if let Some(product) = convolution.as_product() {
+            product.multiply(y)
+        } else if let Some(unfolding) = convolution.worth_unfolding() {
+            unfolding.multiply(y)
+        } else {
+            convolution.gather(y)
+        }
+    })
+}
+
+fn convolve_transposed(
+    (x, w): (Operand<'_>, Operand<'_>),
+    window: Window,
+    output_padding: [usize; 2],
+    name: &'static str,
+) -> Result<RocmStorage> {
+    let (images, kernels) = (Images::of(x)?, Images::of(w)?);
+    let [_, _, height, width] = images.shape;
+    let convolution = Convolution {
+        device: x.device(),
+        dtype: x.dtype(),
+        element: x.element(name)?,
+        x: images,
+        w: kernels,
+        window,
+        channels: kernels.shape[1],
+        results: window.transposed_results([height, width], output_padding)?,
+        name,
+    };
+    convolution.made_by(|y| match convolution.worth_folding() {
+        Some(folding) if output_padding == [0; 2] => folding.multiply(y),
+        _ => convolution.gather_transposed(y),
+    })
+}
+
+impl Convolution<'_> {
+    /// The result, which `compute` writes unless it is empty.
+    fn made_by(&self, compute: impl FnOnce(Pointer) -> Result<()>) -> Result<RocmStorage> {
+        let count = self.x.shape[0] * self.channels * self.pixels();
+        let y = uninit(count, self.dtype, self.device)?;
+        if count > 0 {
+            self.check_sizes()?;
+            compute(y.pointer())?;
+        }
+        Ok(y)
+    }
+
+    /// Pixels of one plane of the result.
+    pub(super) fn pixels(&self) -> usize {
+        self.results[0] * self.results[1]
+    }
+
+    /// Elements that are summed for a result, of one that is not transposed.
+    pub(super) fn depth(&self) -> usize {
+        self.w.shape[1..].iter().product()
+    }
+
+    /// An error for numbers that kernels cannot count to.
+    fn check_sizes(&self) -> Result<()> {
+        let Window {
+            stride, dilation, ..
+        } = self.window;
+        let [_, planes @ ..] = self.x.shape;
+        let numbers = [self.pixels(), self.channels, self.depth(), stride, dilation];
+        if planes
+            .iter()
+            .chain(&numbers)
+            .any(|&number| number > MAX_PLACE)
+        {
+            let (x, w) = (self.x.shape, self.w.shape);
+            crate::bail!(
+                "{} of {x:?} with kernels {w:?} and {:?} is too large",
+                self.name,
+                self.window
+            )
+        }
+        Ok(())
+    }
+
+    /// By kernels that gather what they multiply: tiled where there are enough output channels to share inputs.
+    fn gather(&self, y: Pointer) -> Result<()> {
+        let most = table::TILE_CHANNELS * MAX_GRID_Y;
+        let many = (table::TILED_FROM_CHANNELS..=most).contains(&self.channels);
+        let tiled = table::CONV2D_TILED.kernel(&[self.element]);
+        if let (Some(_), true) = (tiled, many) {
+            let tile = (table::TILE_PIXELS, table::TILE_CHANNELS);
+            self.launch(&table::CONV2D_TILED, tile, None, y)
+        } else {
+            self.launch(&table::CONV2D, (table::BLOCK, table::CHANNELS), None, y)
+        }
+    }
+
+    fn gather_transposed(&self, y: Pointer) -> Result<()> {
+        let Window {
+            stride, dilation, ..
+        } = self.window;
+        let common = greatest_common_divisor(stride, dilation);
+        let steps = Steps {
+            tap: (stride / common) as u32,
+            input: (dilation / common) as u32,
+            remainder: (dilation % stride) as u32,
+        };
+        let tile = (table::BLOCK, table::CHANNELS);
+        self.launch(&table::CONV_TRANSPOSE2D, tile, Some(&steps), y)
+    }
+
+    /// Launches of whole images; `tile` is a block's pixels and channels.
+    fn launch(
+        &self,
+        op: &Op,
+        tile: (usize, usize),
+        steps: Option<&Steps>,
+        y: Pointer,
+    ) -> Result<()> {
+        let kernel = kernel(op, &[self.element], self.dtype, self.name)?;
+        let (batch, pixels, size) = (self.x.shape[0], self.pixels(), self.x.size);
+        let at_once = (MAX_LAUNCH / pixels).max(1);
+        for first in (0..batch).step_by(at_once) {
+            let images = at_once.min(batch - first);
+            let written = y.offset(first * self.channels * pixels * size);
+            let read = self.x.start.offset(first * self.x.strides[0] * size);
+            let description = self.pack(images * pixels);
+            let blocks_y = self.channels.div_ceil(tile.1).min(MAX_GRID_Y);
+            let launch = self.device.launch(kernel)?;
+            let launch = launch.threads((images * pixels).div_ceil(tile.0), table::BLOCK);
+            let launch = launch.blocks_y(blocks_y).arg(&written).arg(&read);
+            let mut launch = launch.arg(&self.w.start).arg(&description);
+            if let Some(steps) = steps {
+                launch = launch.arg(steps);
+            }
+            // SAFETY: the arguments of convolution kernels; y has an element for each pixel and channel, Candle's views
+            // stay within their storages, and what lies outside of an image is not read.
+            unsafe { launch.enqueue() }?;
+        }
+        Ok(())
+    }
+
+    fn pack(&self, pixels: usize) -> KernelConvolution {
+        let [_, _, in_height, in_width] = self.x.shape;
+        let Window {
+            kernel,
+            padding,
+            stride,
+            dilation,
+        } = self.window;
+        KernelConvolution {
+            width: Divisor::of(self.results[1]),
+            height: Divisor::of(self.results[0]),
+            pixels: pixels as u32,
+            out_channels: self.channels as u32,
+            in_channels: self.x.shape[1] as u32,
+            in_height: in_height as u32,
+            in_width: in_width as u32,
+            kernel_height: Divisor::of(kernel[0]),
+            kernel_width: Divisor::of(kernel[1]),
+            stride: Divisor::of(stride),
+            dilation: dilation as u32,
+            row_padding: padding[0] as u32,
+            column_padding: padding[1] as u32,
+            input: self.x.strides.map(|stride| stride as i64),
+            kernel: self.w.strides.map(|stride| stride as i64),
+        }
+    }
+}
+
+/// `candle::Convolution`.
+#[repr(C)]
+struct KernelConvolution {
+    width: Divisor,
+    height: Divisor,
+    pixels: u32,
+    out_channels: u32,
+    in_channels: u32,
+    in_height: u32,
+    in_width: u32,
+    kernel_height: Divisor,
+    kernel_width: Divisor,
+    stride: Divisor,
+    dilation: u32,
+    row_padding: u32,
+    column_padding: u32,
+    input: [i64; 4],
+    kernel: [i64; 4],
+}
+
+// SAFETY: the same fields in the same order, with C's layout on both sides.
+unsafe impl Argument for KernelConvolution {}
+
+/// `candle::Steps`: how far apart the taps are that reach a result of a transposed convolution, and their inputs.
+#[repr(C)]
+struct Steps {
+    tap: u32,
+    input: u32,
+    remainder: u32,
+}
+
+// SAFETY: as above.
+unsafe impl Argument for Steps {}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    match b {
+        0 => a,
+        _ => greatest_common_divisor(b, a % b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::{Device, Tensor};
+
+    #[test]
+    fn numbers_that_kernels_cannot_count_to_are_refused() -> Result<()> {
+        let Some(device) = gpu("numbers_that_kernels_cannot_count_to_are_refused") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let x = Tensor::new(&[[[3f32, 4.]]], &Device::Cpu)?.to_device(&device)?;
+        let w = Tensor::new(&[[[5f32]]], &Device::Cpu)?.to_device(&device)?;
+        let far = x.conv1d(&w, 0, 1, MAX_PLACE, 1)?;
+        assert_eq!(far.flatten_all()?.to_vec1::<f32>()?, [15., 20.]);
+        assert!(x.conv1d(&w, 0, 1, MAX_PLACE + 1, 1).is_err());
+        let first = x.conv1d(&w, 0, MAX_PLACE, 1, 1)?;
+        assert_eq!(first.flatten_all()?.to_vec1::<f32>()?, [15.]);
+        assert!(x.conv1d(&w, 0, MAX_PLACE + 1, 1, 1).is_err());
+        let many = MAX_PLACE + 1;
+        let (x, w) = (x.broadcast_as((1, many, 2))?, w.broadcast_as((1, many, 1))?);
+        let message = x.conv1d(&w, 0, 1, 1, 1).unwrap_err().to_string();
+        assert!(
+            message.contains("conv1d of [1, 2147483648, 1, 2]"),
+            "{message}"
+        );
+        assert!(message.contains("is too large"), "{message}");
+        Ok(())
+    }
+
+    #[test]
+    fn tiles_share_inputs_among_channels() -> Result<()> {
+        let Some(device) = gpu("tiles_share_inputs_among_channels") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let x = Tensor::zeros((3, 2, 9, 11), DType::F32, &device)?;
+        let most = table::TILE_CHANNELS * MAX_GRID_Y;
+        // 3 * 8 * 10 pixels: 2 tiles of 128, or 1 block of 256 threads.
+        for (channels, kernel, grid) in [
+            (4, "conv2d_f32", [1, 1, 1]),
+            (5, "conv2d_f32", [1, 2, 1]),
+            (15, "conv2d_f32", [1, 4, 1]),
+            (16, "conv2d_tiled_f32", [2, 1, 1]),
+            (65, "conv2d_tiled_f32", [2, 2, 1]),
+            (most, "conv2d_tiled_f32", [2, MAX_GRID_Y as u32, 1]),
+            (most + 1, "conv2d_f32", [1, MAX_GRID_Y as u32, 1]),
+        ] {
+            let w = Tensor::zeros((channels, 2, 2, 2), DType::F32, &device)?;
+            let (result, launches) = launches_of(|| x.conv2d(&w, 0, 1, 1, 1));
+            result?;
+            let found: Vec<_> = launches
+                .iter()
+                .map(|l| (l.kernel.as_str(), l.grid))
+                .collect();
+            assert_eq!(found, [(kernel, grid)], "{channels} channels");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn launches_have_whole_images() -> Result<()> {
+        let Some(device) = gpu("launches_have_whole_images") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let w = Tensor::zeros((1, 1, 2, 2), DType::F32, &device)?;
+        // Images of 1000 pixels, of which a launch takes 4 (MAX_LAUNCH is 4096); or larger ones, one by one.
+        for (batch, side, blocks) in [
+            (4, [20, 50], vec![16]),
+            (9, [20, 50], vec![16, 16, 4]),
+            (2, [64, 64], vec![16, 16]),
+            (2, [64, 65], vec![17, 17]),
+            (3, [64, 32], vec![16, 8]),
+        ] {
+            let x = Tensor::zeros((batch, 1, side[0] + 1, side[1] + 1), DType::F32, &device)?;
+            let (result, launches) = launches_of(|| x.conv2d(&w, 0, 1, 1, 1));
+            result?;
+            let found: Vec<_> = launches.iter().map(|launch| launch.grid[0]).collect();
+            assert_eq!(found, blocks, "{batch} images of {side:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn greatest_common_divisors() {
+        for (a, b, divisor) in [(4, 6, 2), (6, 4, 2), (5, 3, 1), (9, 3, 3), (1, 1, 1)] {
+            assert_eq!(greatest_common_divisor(a, b), divisor, "{a}, {b}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Launches of kernels built on `candle_rocm/elementwise.h`: one kernel for contiguous memory and any other views.
+use super::number::Number;
+use super::operand::{uninit, Operand};
+use crate::rocm_backend::kernels::{Argument, Kernel, Pointer};
+use crate::rocm_backend::views::{Merged, MAX_LAUNCH};
+use crate::rocm_backend::RocmStorage;
+use crate::{DType, Result};
+
+/// A new contiguous tensor of the inputs' common shape.
+///
+/// The kernel takes (y, x..., numbers..., packs, layout of the inputs).
+pub(super) fn elementwise<const N: usize>(
+    kernel: Kernel,
+    block: usize,
+    inputs: [Operand<'_>; N],
+    dtype: DType,
+    numbers: &[Number],
+) -> Result<RocmStorage> {
+    let device = inputs[0].device();
+    let merged = Merged::of(inputs.map(|x| x.view()))?;
+    let output = uninit(merged.count(), dtype, device)?;
+    let size = dtype.size_in_bytes();
+    let pack = lanes(size, &inputs.map(|x| x.size()));
+    merged.launches(MAX_LAUNCH, &mut |first, piece| {
+        let y = output.pointer().offset(first * size);
+        let starts: [Pointer; N] =
+            std::array::from_fn(|k| inputs[k].base().offset(piece.offsets[k] * inputs[k].size()));
+        let read = starts.iter().zip(&inputs).map(|(x, of)| (*x, of.size()));
+        let packs = Packs::of(piece, pack, read.chain([(y, size)]));
+        let layout = piece.pack();
+        let blocks = packs.blocks(piece.count(), block);
+        let mut launch = device.launch(kernel)?.threads(blocks, block).arg(&y);
+        for start in &starts {
+            launch = launch.arg(start);
+        }
+        for number in numbers {
+            launch = launch.arg(number);
+        }
+        // SAFETY: the arguments of elementwise kernels; the output has an element for each of the layout, and Candle's
+        // layouts stay within their storages.
+        unsafe { launch.arg(&packs).arg(&layout).enqueue() }
+    })?;
+    Ok(output)
+}
+
+/// Elements that a thread makes: 16 bytes of the narrowest type, but no more than 32 bytes of another; of results 16 bytes,
+/// so that a wave writes without a gap, unless there are several operands to be read at a time.
+pub(super) fn lanes(output: usize, inputs: &[usize]) -> usize {
+    let sizes = || inputs.iter().copied().chain([output]);
+    let (narrowest, widest) = (sizes().min().unwrap_or(1), sizes().max().unwrap_or(1));
+    let written = if inputs.len() > 1 { 32 } else { 16 };
+    (16 / narrowest).min(32 / widest).min(written / output)
+}
+
+/// `candle::Packs`: how a launch deals results to threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Packs {
+    /// Packs that are contiguous and aligned in all operands and in the result: thread i makes the i-th.
+    whole: u32,
+    /// Neighbouring results of every other thread: a pack, or 1.
+    lanes: u32,
+    /// Whether each of those packs is one aligned access or one element of every operand: 1 or 0.
+    unbroken: u32,
+}
+
+// SAFETY: the same fields in the same order, with C's layout on both sides.
+unsafe impl Argument for Packs {}
+
+impl Packs {
+    /// One result to a thread.
+    pub(super) const SINGLE: Self = Self {
+        whole: 0,
+        lanes: 1,
+        unbroken: 0,
+    };
+
+    /// Packs of `pack` results, or single ones where rows of views are shorter than that. `starts` are the addresses at
+    /// which the operands and the result begin, with the bytes of an element of each.
+    pub(super) fn of<const N: usize>(
+        layout: &Merged<N>,
+        pack: usize,
+        mut starts: impl Iterator<Item = (Pointer, usize)>,
+    ) -> Self {
+        let lanes = pack as u32;
+        let aligned = starts.all(|(start, size)| start.is_multiple_of(pack * size));
+        if layout.all_flat() {
+            let whole = if aligned { layout.count() / pack } else { 0 };
+            Self {
+                whole: whole as u32,
+                lanes,
+                unbroken: 0,
+            }
+        } else if layout.sizes[0] < pack {
+            Self::SINGLE
+        } else {
+            let broadcast = |view: usize| layout.strides[view][0] == 0;
+            let unbroken = aligned
+                && layout.sizes[0].is_multiple_of(pack)
+                && (0..N).all(|view| broadcast(view) || layout.in_packs(view, pack));
+            Self {
+                whole: 0,
+                lanes,
+                unbroken: unbroken.into(),
+            }
+        }
+    }
+
+    /// Blocks of a launch that makes `count` results.
+    pub(super) fn blocks(self, count: usize, block: usize) -> usize {
+        count.div_ceil(self.lanes as usize * block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::where_cond::where_cond;
+    use super::*;
+    use crate::backend::BackendDevice;
+    use crate::rocm_backend::hip::HipResult;
+    use crate::rocm_backend::testing::{gpu, launches_of};
+    use crate::rocm_backend::views::View;
+    use crate::Layout;
+
+    #[test]
+    fn threads_move_16_bytes_of_the_narrowest_and_32_of_the_widest() {
+        for (output, inputs, expected) in [
+            (1, &[1][..], 16),
+            (2, &[2], 8),
+            (4, &[4], 4),
+            (8, &[8], 2),
+            (4, &[1], 4), // or it would write more than 16 bytes
+            (8, &[1], 2),
+            (1, &[4], 8), // or it would read more than 32
+            (2, &[8], 4),
+            (4, &[4, 4], 4),
+            (1, &[4, 4], 8),
+            (4, &[1, 4, 4], 8), // of several operands more may be written
+            (8, &[1, 8, 8], 4),
+            (2, &[1, 2, 2], 16),
+        ] {
+            assert_eq!(lanes(output, inputs), expected, "{inputs:?} to {output}");
+        }
+    }
+
+    fn view<'a>(shape: &'a [usize], strides: &'a [usize]) -> View<'a> {
+        View {
+            shape,
+            strides,
+            offset: 0,
+        }
+    }
+
+    /// Packs of four results, whose operands and which themselves begin at these addresses; elements of 4 bytes.
+    fn fours<const N: usize>(views: [View<'_>; N], starts: &[usize]) -> HipResult<[u32; 3]> {
+        let starts = starts.iter().map(|&at| (Pointer::NULL.offset(at), 4));
+        let packs = Packs::of(&Merged::of(views)?, 4, starts);
+        Ok([packs.whole, packs.lanes, packs.unbroken])
+    }
+
+    #[test]
+    fn contiguous_operands_are_read_in_whole_packs() -> HipResult<()> {
+        let ten = view(&[10], &[1]);
+        assert_eq!(fours([ten], &[0, 32])?, [2, 4, 0]);
+        assert_eq!(fours([ten, ten], &[16, 0, 48])?, [2, 4, 0]);
+        assert_eq!(fours([view(&[11], &[1])], &[0, 0])?, [2, 4, 0]);
+        assert_eq!(fours([view(&[12], &[1])], &[0, 0])?, [3, 4, 0]);
+        for starts in [&[4, 0, 0][..], &[0, 8, 0], &[0, 0, 20]] {
+            assert_eq!(fours([ten, ten], starts)?, [0, 4, 0], "{starts:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_address_is_aligned_if_a_pack_of_its_elements_is() -> HipResult<()> {
+        let layout = Merged::of([view(&[40], &[1])])?;
+        for (at, size, whole) in [
+            (16, 4, 10),
+            (8, 4, 0),
+            (8, 2, 10),
+            (4, 2, 0),
+            (4, 1, 10),
+            (5, 1, 0),
+            (32, 8, 10),
+            (16, 8, 0),
+            (12, 8, 0),
+        ] {
+            let start = (Pointer::NULL.offset(at), size);
+            let packs = Packs::of(&layout, 4, [start].into_iter());
+            assert_eq!(packs.whole, whole, "at {at}, elements of {size} bytes");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rows_are_taken_in_packs_if_they_hold_one() -> HipResult<()> {
+        let (single, broken, unbroken) = ([0, 1, 0], [0, 4, 0], [0, 4, 1]);
+        for (shape, strides, expected) in [
+            (&[5, 3], &[8, 1], single),
+            (&[5, 4], &[8, 1], unbroken),
+            (&[5, 5], &[8, 1], broken),
+            (&[5, 8], &[12, 1], unbroken),
+            (&[5, 8], &[10, 1], broken), // the second row begins inside a pack
+            (&[5, 8], &[24, 2], broken),
+            (&[5, 8], &[1, 0], unbroken),
+        ] {
+            let found = fours([view(shape, strides)], &[0, 0])?;
+            assert_eq!(found, expected, "{shape:?}, {strides:?}");
+        }
+        let shape = [5, 8];
+        let (rows, one, odd) = (view(&shape, &[12, 1]), view(&shape, &[1, 0]), &[9, 1]);
+        assert_eq!(fours([rows, one], &[0, 0, 0])?, unbroken);
+        assert_eq!(fours([rows, one], &[4, 0, 0])?, broken);
+        assert_eq!(fours([rows, view(&shape, odd)], &[0, 0, 0])?, broken);
+        Ok(())
+    }
+
+    #[test]
+    fn each_launch_goes_on_where_the_one_before_ended() -> Result<()> {
+        let Some(device) = gpu("each_launch_goes_on_where_the_one_before_ended") else {
+            return Ok(());
+        };
+        // 1000 rows of 9 elements: those of the condition are parts of rows, the others columns.
+        let chosen: Vec<u8> = (0..1000 * 11).map(|i| (i * i % 7 < 3).into()).collect();
+        let yes: Vec<f64> = (0..9000).map(f64::from).collect();
+        let no: Vec<f64> = yes.iter().map(|value| -value).collect();
+        let on_device = |of: &[f64]| device.storage_from_slice(of);
+        let (condition, a, b) = (
+            device.storage_from_slice(&chosen)?,
+            on_device(&yes)?,
+            on_device(&no)?,
+        );
+        let parts = Layout::contiguous((1000, 11)).narrow(1, 1, 9)?;
+        let turned = Layout::contiguous((9, 1000)).transpose(0, 1)?;
+        let choose = || where_cond(&condition, &parts, &a, &turned, &b, &turned);
+        let (y, launches) = launches_of(choose);
+        let y = y?;
+        let mut found = vec![0; y.size()];
+        y.copy_to_host(&mut found)?;
+        let mut wanted: Vec<u8> = Vec::new();
+        for (row, column) in (0..9000).map(|place| (place / 9, place % 9)) {
+            let at = column * 1000 + row;
+            let value = [no[at], yes[at]][usize::from(chosen[row * 11 + 1 + column])];
+            wanted.extend(value.to_ne_bytes());
+        }
+        assert!(found == wanted);
+        assert_eq!(launches.len(), 3); // of 455 rows each, and of the rest
+        Ok(())
+    }
+
+    #[test]
+    fn blocks_have_threads_for_all_results() {
+        let packs = Packs {
+            whole: 0,
+            lanes: 4,
+            unbroken: 0,
+        };
+        for (count, blocks) in [(1, 1), (1023, 1), (1024, 1), (1025, 2), (4096, 4)] {
+            assert_eq!(packs.blocks(count, 256), blocks, "{count} in packs");
+        }
+        for (count, blocks) in [(256, 1), (257, 2)] {
+            assert_eq!(Packs::SINGLE.blocks(count, 256), blocks, "{count}");
+        }
+    }
+}
