@@ -160,6 +160,7 @@ def settle(home: Home, disk: Disk, *, force: bool) -> bool:
     elif _is_there(work / PREPARED):
         _roll_back(home, disk, Journal.read(work / PREPARED), force=force)
     else:
+        disk.drop(home.originals)
         disk.clear(work)
     return True
 
@@ -244,10 +245,10 @@ def _keep_originals(home: Home, disk: Disk) -> None:
     for name in _names(home.originals):
         if name not in named and not _is_folder(home.original(name)):
             disk.unlink(home.original(name))
-    if not named and _is_there(home.originals):
-        disk.drop(home.originals)
-    elif _is_there(home.originals):
+    if _names(home.originals):
         disk.sync(home.originals)
+    elif _is_there(home.originals):
+        disk.drop(home.originals)
 
 
 def _is_old_ignore(home: Home) -> bool:
@@ -314,6 +315,7 @@ def _roll_back(home: Home, disk: Disk, journal: Journal, *, force: bool) -> None
     for folder in reversed(journal.made):
         disk.drop(home.root / folder)
     disk.unlink(work / PREPARED)
+    disk.drop(home.originals)
     disk.clear(work)
 
 

@@ -96,6 +96,8 @@ def _lock(home: Home, disk: Disk) -> int:
                     disk.make_folder(folder)
         except InputOutputError as error:
             if not isinstance(error.__cause__, FileExistsError | FileNotFoundError):
+                with suppress(CandleRocmError):  # as below: a leftover harms nobody
+                    disk.drop(home.folder)
                 raise
         try:
             descriptor = _open(home, os.O_RDWR | os.O_CREAT)

@@ -45,7 +45,7 @@ class Authorship:
         )
 
     def source(self, origin: Origin) -> str:
-        """`templates/rust/edits/exports.rs.j2`, `mirrored from CUDA`, `stand-in until phase 2`, or `the spec entry itself`."""
+        """The template's path, `mirrored from CUDA`, `stand-in until phase 2`, or `the spec entry itself`."""
         if origin.template is not None:
             return f"templates/{origin.template}"
         final = self.stand_ins.get((origin.rule, origin.phase))

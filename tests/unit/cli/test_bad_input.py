@@ -123,9 +123,7 @@ def test_a_folder_that_is_not_candle(candle_rocm: CommandLine, tmp_path: Path, c
     (other / "crates").mkdir(parents=True)
     (other / "Cargo.toml").write_text('[workspace]\nmembers = ["crates"]\n')
 
-    check_refused(
-        candle_rocm(command, nowhere), 2, f"not a Candle tree: the folder {nowhere} does not exist", wanted
-    )
+    check_refused(candle_rocm(command, nowhere), 2, f"not a Candle tree: the folder {nowhere} does not exist", wanted)
     check_refused(candle_rocm(command, empty), 2, f"not a Candle tree: {empty} has no Cargo.toml", help_line)
     check_refused(
         candle_rocm(command, other),

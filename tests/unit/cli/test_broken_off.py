@@ -59,7 +59,7 @@ def count_steps(candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch, *argu
     return steps
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.55, 0.7, 0.85, 0.98])
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.55, 0.7, 0.85, 0.98])
 def test_an_apply_that_is_killed(
     candle: Path, candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, share: float
 ) -> None:
@@ -69,7 +69,7 @@ def test_an_apply_that_is_killed(
     patched = tree_hash(twin)
 
     assert killed_after(int(steps * share), "apply", candle) == -9
-    assert tree_hash(candle) != pristine, "the record's folder is there at least"
+    assert (candle / ".candle-rocm").is_dir(), "the record's folder is there at least"
 
     refused_by_readers(candle, candle_rocm)
     again = shutil.copytree(candle, tmp_path / "again")

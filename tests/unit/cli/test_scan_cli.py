@@ -167,7 +167,7 @@ def test_sarif_and_annotations(mini: Mini) -> None:
     mini.write(NOTES, UNDECIDED)
     sarif = mini.call("scan", str(mini.root), "--sarif")
     assert (sarif.code, sarif.err) == (4, UNKNOWN_TEXT)
-    assert [result["level"] for result in sarif.json["runs"][0]["results"]] == ["note", "error", "note"]
+    assert [result["level"] for result in sarif.json["runs"][0]["results"]] == ["note", "note", "error", "note"]
     github = mini.call("scan", str(mini.root), "--github")
     assert github.code == 4
     assert github.out.startswith("::error file=candle-core/src/notes.rs,line=3,col=5,title=unhandled backend site::")
