@@ -60,7 +60,10 @@ Snapshot = dict[str, tuple[str, int, bytes]]
 
 
 def snapshot(root: Path, *, with_record: bool = False) -> Snapshot:
-    """Kind, permission bits and content of everything below `root`."""
+    """Kind, permission bits and content of everything below `root`.
+
+    Of kept originals the bits do not count: files with the same bytes share one, and the record has the bits of each.
+    """
     seen: Snapshot = {}
     folders = [(str(root), "")]
     while folders:
@@ -71,6 +74,7 @@ def snapshot(root: Path, *, with_record: bool = False) -> Snapshot:
                 if name == FOLDER and not with_record:
                     continue
                 mode = stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode)
+                mode = 0 if prefix == f"{FOLDER}/local/originals/" else mode
                 if entry.is_symlink():
                     seen[name] = ("link", mode, os.fsencode(Path(entry.path).readlink()))
                 elif entry.is_dir():
