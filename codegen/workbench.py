@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from codegen import terminal
 from codegen.errors import CandleRocmError, UsageError
 from codegen.paths import templates_dir
 from codegen.plan.analysis import analyse
@@ -62,9 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         links = lay_out(asked.candle, asked.folder, gating=asked.gating, runtime=asked.runtime)
     except CandleRocmError as error:
-        print(error, file=sys.stderr)
+        terminal.note(error)
         return int(error.exit_code)
-    print(f"{asked.folder}: {len(links)} files are links to their sources below templates/candle")
+    terminal.say(f"{asked.folder}: {len(links)} files are links to their sources below templates/candle")
     return 0
 
 

@@ -85,8 +85,7 @@ def mirror_item(source: Source, site: Site, style: Style) -> list[TextEdit]:
     refuse_expression(node)
     refuse_value(node)
     refuse_errors(node)
-    attributes = source.slice(unit_start(node), node.start_byte)
-    if site.kind in _NAMED and CUDA.lower not in f"{site.name}{attributes}".lower():
+    if site.kind in _NAMED and CUDA.lower not in site.name.lower():
         raise CannotMirror("its name does not name CUDA, so its copy would be called the same")
     if site.exhaustive:
         raise CannotMirror("it holds a match that rustc wants complete, so the original must learn ROCm too: swap it")

@@ -19,7 +19,7 @@ INTERNAL = {
 def read() -> set[str]:
     """The variables that our sources name."""
     found: set[str] = set()
-    for folder in ("codegen", "templates/rust", "emulator", "nvidia"):
+    for folder in ("codegen", "templates", "emulator", "nvidia"):
         for path in (REPOSITORY / folder).rglob("*"):
             if path.suffix in SUFFIXES:
                 found |= set(OURS.findall(path.read_text(encoding="utf-8")))
@@ -41,7 +41,7 @@ def test_variables_of_others_in_the_table_are_read_too() -> None:
     others = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row) if not name.startswith("CANDLE_ROCM_")}
     sources = "\n".join(
         path.read_text(encoding="utf-8")
-        for folder in ("codegen", "templates/rust", "emulator")
+        for folder in ("codegen", "templates", "emulator")
         for path in sorted((REPOSITORY / folder).rglob("*"))
         if path.suffix in SUFFIXES
     )

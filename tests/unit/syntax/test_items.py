@@ -94,7 +94,7 @@ def test_a_free_function_behind_cudas_feature_gets_its_own_feature() -> None:
         check_transformed(
             """
             #[cfg(feature = "cuda")]
-            pub fn rope(x: &CudaStorage) -> u8 {
+            pub fn cuda_rope(x: &CudaStorage) -> u8 {
                 1
             }
 
@@ -103,12 +103,12 @@ def test_a_free_function_behind_cudas_feature_gets_its_own_feature() -> None:
             """,
             """
             #[cfg(feature = "cuda")]
-            pub fn rope(x: &CudaStorage) -> u8 {
+            pub fn cuda_rope(x: &CudaStorage) -> u8 {
                 1
             }
 
             #[cfg(feature = "rocm")]
-            pub fn rope(x: &RocmStorage) -> u8 {
+            pub fn rocm_rope(x: &RocmStorage) -> u8 {
                 1
             }
 
@@ -118,6 +118,21 @@ def test_a_free_function_behind_cudas_feature_gets_its_own_feature() -> None:
             verb="mirror",
             cfg=cfg,
         )
+
+
+def test_a_function_whose_copy_would_have_its_name_is_refused() -> None:
+    """With both features on there would be two of them."""
+    check_refused(
+        """
+        #[cfg(feature = "cuda")]
+        pub fn rope(x: &CudaStorage) -> u8 {
+            1
+        }
+        """,
+        "its name does not name CUDA, so its copy would be called the same",
+        verb="mirror",
+        kind="fn",
+    )
 
 
 def test_what_stands_in_for_the_feature_is_left_out_with_cfg_gating() -> None:
