@@ -31,8 +31,9 @@ using Panel = Wide<T>[DEPTH][TILE + 1];
 // Each element is read once for a tile, neighbouring lanes along the shorter stride: neighbours in memory, where the
 // factor has any.
 template <class T>
-CANDLE_DEVICE void fetch(Panel<T> &panel, const T *x, u64 lines, u32 terms, i64 line_stride, i64 term_stride) {
+CANDLE_DEVICE void fetch(Panel<T> &panel, const T *x, u32 lines, u32 terms, i64 line_stride, i64 term_stride) {
   const bool along_terms = term_stride < line_stride;
+#pragma unroll 1
   for (u32 i = threadIdx.x; i < TILE * DEPTH; i += BLOCK) {
     const u32 line = along_terms ? i / DEPTH : i % TILE;
     const u32 term = along_terms ? i % DEPTH : i / TILE;
@@ -41,13 +42,15 @@ CANDLE_DEVICE void fetch(Panel<T> &panel, const T *x, u64 lines, u32 terms, i64 
   }
 }
 
-// Results of the tile whose first are at `y`, `left` and `right`; `rows` and `columns` count what is left from there
-// on.
+CANDLE_DEVICE u32 at_most_a_tile(u64 lines) { return lines < TILE ? u32(lines) : TILE; }
+
+// Results of the tile whose first are at `y`, `left` and `right`, of so many `rows` and `columns`.
 template <class T>
-CANDLE_DEVICE void multiply_tile(T *__restrict__ y, const T *__restrict__ left, const T *__restrict__ right, u64 rows,
-                                 u64 columns, const Product &p, Panel<T> &lefts, Panel<T> &rights) {
+CANDLE_DEVICE void multiply_tile(T *__restrict__ y, const T *__restrict__ left, const T *__restrict__ right, u32 rows,
+                                 u32 columns, const Product &p, Panel<T> &lefts, Panel<T> &rights) {
   const u32 row = threadIdx.x / SIDE, column = threadIdx.x % SIDE;
   Wide<T> sums[EACH][EACH] = {};
+#pragma unroll 1
   for (u64 start = 0; start < p.depth; start += DEPTH) {
     const u32 terms = p.depth - start < DEPTH ? u32(p.depth - start) : DEPTH;
     fetch<T>(lefts, left + i64(start) * p.left.column, rows, terms, p.left.row, p.left.column);
@@ -74,8 +77,9 @@ CANDLE_DEVICE void multiply_tile(T *__restrict__ y, const T *__restrict__ left, 
   for (u32 k = 0; k < EACH; ++k) {
 #pragma unroll
     for (u32 n = 0; n < EACH; ++n) {
+      const T result = narrow<T>(sums[k][n]);
       const u32 m = row + k * SIDE, c = column + n * SIDE;
-      if (m < rows && c < columns) y[m * p.columns + c] = narrow<T>(sums[k][n]);
+      if (m < rows && c < columns) y[m * p.columns + c] = result;
     }
   }
 }
@@ -89,8 +93,8 @@ CANDLE_DEVICE void multiply_matrices(T *y, const T *left, const T *right, const 
     for (u64 row = u64(blockIdx.y) * TILE; row < p.rows; row += u64(gridDim.y) * TILE) {
       for (u64 column = u64(blockIdx.x) * TILE; column < p.columns; column += u64(gridDim.x) * TILE) {
         multiply_tile(result + row * p.columns + column, left + first.of[0] + i64(row) * p.left.row,
-                      right + first.of[1] + i64(column) * p.right.column, p.rows - row, p.columns - column, p, lefts,
-                      rights);
+                      right + first.of[1] + i64(column) * p.right.column, at_most_a_tile(p.rows - row),
+                      at_most_a_tile(p.columns - column), p, lefts, rights);
       }
     }
   }
