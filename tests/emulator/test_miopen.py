@@ -185,9 +185,16 @@ def test_forward_after_a_search(miopen: MIOpen, geometry: Geometry, algorithm: i
     found, count = (Performance * 4)(), c_int()
     operands = [argument for t in tensors for argument in (t.descriptor, address(t.buffer))]
     output = [y.descriptor, address(y.buffer)]
-    search = [*operands, convolution, *output, 4, byref(count), found, None, c_size_t(0), NO]
-    miopen.call("FindConvolutionForwardAlgorithm", *search)
+    most = c_size_t()
+    descriptors = [tensors[1].descriptor, tensors[0].descriptor, convolution, y.descriptor]
+    miopen.call("ConvolutionForwardGetWorkSpaceSize", *descriptors, byref(most))
+    room = miopen.device.allocate(most.value)
+    search = [*operands, convolution, *output, 4, byref(count), found]
+    miopen.call("FindConvolutionForwardAlgorithm", *search, address(room), most, NO)
     assert [found[index].algorithm for index in range(count.value)] == [DIRECT, GEMM]
+    if most.value:
+        miopen.call("FindConvolutionForwardAlgorithm", *search, None, c_size_t(0), NO)
+        assert [found[index].algorithm for index in range(count.value)] == [DIRECT], "what needs no room"
 
     size = next(entry.memory for entry in found if entry.algorithm == algorithm)
     workspace = miopen.device.allocate(size)
