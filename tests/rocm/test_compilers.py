@@ -1,4 +1,4 @@
-"""Every kernel source through the oldest compiler that programs may bring, for the architectures that it knows."""
+"""Every kernel source through the oldest compiler that programs may bring; what both compilers' objects are."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ ABI_VERSION = 8
 
 
 @pytest.mark.parametrize("release", [OLDEST, NEWEST], ids=lambda release: release.version)
-def test_every_family_compiles_to_code_objects_that_every_rocm_takes(release: RocmRelease, tmp_path: Path) -> None:
+def test_families_compile_to_code_objects_that_every_rocm_takes(release: RocmRelease, tmp_path: Path) -> None:
     part = fetched(release, Part.COMPILER)
     if part is None:
         pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
     families = load_families()
+    if release is NEWEST:  # `make code-objects` compiles all of them with it
+        families = tuple(family for family in families if family.name in ("fill", "softmax"))
 
     # clang 17 says of some loops that it has not unrolled them, which is no error of a kernel.
     toolchain = fetched_toolchain(part)
