@@ -87,6 +87,7 @@ fn ops() -> Vec<(&'static str, Op)> {
         op("upsample_nearest1d", |d| ones(&[1, 2, 8], d)?.upsample_nearest1d(12)),
         op("upsample_nearest2d", |d| image(d)?.upsample_nearest2d(6, 6)),
         op("upsample_bilinear2d", |d| image(d)?.upsample_bilinear2d(6, 6, false)),
+        op("matmul", |d| row(d)?.matmul(&row(d)?.t()?)),
         op("argsort", |d| row(d)?.arg_sort_last_dim(true)),
         op("rand_uniform", |d| row(d)?.rand_like(0., 1.)),
         op("rand_normal", |d| row(d)?.randn_like(0., 1.)),
