@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 HOME_VARIABLE = "CANDLE_ROCM_HOME"
 """Environment variable that names another repository root."""
 
+COMPILED = "__pycache__"
+"""What Python, or pip when it installs a wheel, makes of sources: beside the sources of Python that ship, too."""
+
 _PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = _PACKAGE / "shipped"
 """In a wheel, what a checkout has beside this package (hatch_build.py)."""

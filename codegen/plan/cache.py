@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen import __version__, own_folder
-from codegen.paths import repository_root
+from codegen.paths import COMPILED, repository_root
 from codegen.plan.decision import Decision, State
 from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
 from codegen.programs import find
@@ -101,7 +101,7 @@ def _own_files() -> Iterator[tuple[str, bytes]]:
     kernels = root / "generated" / "kernels"
     for base, suffix in ((root / "specs", ".yaml"), (root / "templates", ""), (kernels, ""), (package, ".py")):
         for parent, folders, names in os.walk(base):
-            folders.sort()
+            folders[:] = sorted(name for name in folders if name != COMPILED)
             for name in sorted(names):
                 if name.endswith(suffix):
                     path = Path(parent) / name

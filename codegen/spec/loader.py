@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, Problem, SpecInvalid
-from codegen.paths import repository_root
+from codegen.paths import COMPILED, repository_root
 from codegen.spec import cache as spec_cache
 from codegen.spec.loaded import LoadedSpecs
 
@@ -43,10 +43,13 @@ def load_specs(root: Path | None = None, *, cache: Path | None = None) -> Loaded
 
 
 def template_names(folder: Path) -> tuple[str, ...]:
-    """Every file below `folder` as a relative path with forward slashes, sorted; hidden files are none."""
+    """Every file below `folder` as a relative path with forward slashes, sorted.
+
+    Hidden files are none, nor is what pip compiles of Python sources when it installs a wheel.
+    """
     names: list[str] = []
     for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".") and name != COMPILED]
         prefix = os.path.relpath(parent, folder).replace(os.sep, "/")
         names += (name if prefix == "." else f"{prefix}/{name}" for name in files if not name.startswith("."))
     return tuple(sorted(names))

@@ -46,6 +46,7 @@ def test_included_templates_are_used_at_any_depth(repository: Repository) -> Non
 def test_documentation_and_hidden_files_are_no_templates(repository: Repository) -> None:
     repository.write("templates/README.md", "")
     repository.write("templates/.cache/x.rs", "")
+    repository.write("templates/candle/__pycache__/x.cpython-311.pyc", b"\xff")
     repository.write("templates/rust/.x.rs.swp", b"\xff")
     assert unused(repository) == ()
 
