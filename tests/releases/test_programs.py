@@ -84,7 +84,8 @@ def test_linked_the_program_says_what_to_set(work: Path, newest: str, emulator: 
     environment = {name: value for name, value in os.environ.items() if name != "SKIP_BINDGEN"}
 
     done = subprocess.run(
-        ["cargo", "check", "--features", "rocm"],
+        # rocm-rs's own build script fails too, and cargo runs the two in any order.
+        ["cargo", "check", "--features", "rocm", "--keep-going"],
         cwd=folder,
         env={**environment, "CARGO_TARGET_DIR": str(work / "target")},
         capture_output=True,
