@@ -17,7 +17,7 @@ from codegen.paths import templates_dir
 from codegen.plan.analysis import analyse
 from codegen.plan.workspace import open_workspace
 from codegen.spec.folders import is_plain
-from codegen.spec.kinds import Gating, Runtime
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.verify.scratch import ScratchTree, tree_files
 
 TARGET = "target"
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("candle", help="a folder or a version")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--gating", type=Gating, choices=list(Gating), default=Gating.DUMMY)
-    parser.add_argument("--runtime", type=Runtime, choices=list(Runtime), default=Runtime.DYNAMIC)
+    parser.add_argument("--runtime", type=Runtime, choices=list(Runtime), default=DEFAULT_RUNTIME)
     asked = parser.parse_args(arguments)
     try:
         links = lay_out(asked.candle, asked.folder, gating=asked.gating, runtime=asked.runtime)

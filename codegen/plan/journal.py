@@ -247,7 +247,7 @@ def _keep_originals(home: Home, disk: Disk) -> None:
             disk.unlink(home.original(name))
     if _names(home.originals):
         disk.sync(home.originals)
-    elif _is_there(home.originals):
+    else:
         disk.drop(home.originals)
 
 
