@@ -159,6 +159,7 @@ class Bench:
             **cargo_environment(self.scratch.target_dir, PYO3_NO_PYTHON="1"),
             **(CUDA_ENVIRONMENT if step.cuda_stub else {}),
             **(self.device_variables if step.device else {}),
+            **dict(step.variables),
             **(where.variables if where is not None else {}),
             **({RECORD: str(record)} if record is not None else {}),
         }

@@ -20,6 +20,10 @@ Each unsafe block that we generate has a SAFETY line, so the lint that wants one
 """
 PROVIDERS = ("rocm-miopen", "rocm-rocrand")
 """Features of specs/providers.yaml. Each has a file of tests of its name."""
+OWN_PRODUCTS = (("CANDLE_ROCM_BLAS", "own"),)
+"""Matrices are multiplied by our own kernels, as where rocBLAS has none for the GPU."""
+MULTIPLYING = ("conv_tests", "grad_tests", "matmul_tests", "rocm_matrix", "tensor_tests")
+"""Files of tests that ask for products of matrices: Candle's own, and the one that compares with the CPU."""
 NO_ROCM_TESTS = ("--skip", "::rocm")
 """Deselects what `test_device!` makes for ROCm; `rocm-tests` runs it."""
 LIBRARIES = ("candle-core", "candle-nn", "candle-transformers")
@@ -73,6 +77,8 @@ class Step:
     """Given to libtest, behind `--`."""
     programs: tuple[str, ...] = ()
     """Programs it needs besides cargo."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Set while it runs on the device."""
     python: bool = False
     """Builds a Python package, which pytest then tests."""
     phased: bool = False
@@ -270,6 +276,19 @@ STEPS: tuple[Step, ...] = (
         options=("--tests", "--no-fail-fast"),
         device=True,
         phased=True,
+        slow=True,
+    ),
+    Step(
+        "rocm-own-products-tests",
+        "tests of candle-core that multiply matrices, with our own kernels instead of rocBLAS",
+        "test",
+        ("candle-core",),
+        Judge.TESTS,
+        phase=3,
+        features=(FEATURE,),
+        options=tuple(word for name in MULTIPLYING for word in ("--test", name)),
+        device=True,
+        variables=OWN_PRODUCTS,
         slow=True,
     ),
     Step(

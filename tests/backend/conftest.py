@@ -24,6 +24,8 @@ from codegen.verify.hip_libraries import LIBRARY_PATH, prepare_libraries
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import FEATURE
 
+ONE_LINE = {"RUST_BACKTRACE": "0"}
+"""With which an error says in one line what is wrong, unless a test wants more."""
 PROBE_SOURCES = tuple(sorted(Path(__file__).parent.glob("probe/*.rs")))
 
 
@@ -40,8 +42,7 @@ class Probe:
         """What it says, and how it ends; `variables` are set for this run."""
         command = [str(self._program), *map(str, words)]
         with TemporaryDirectory() as record:
-            # Errors say in one line what is wrong, unless a test wants more.
-            environment = {**os.environ, "RUST_BACKTRACE": "0", **self._environment, RECORD: record, **variables}
+            environment = {**os.environ, **ONE_LINE, **self._environment, RECORD: record, **variables}
             done = self._run(command, environment)
             with suppress(ValueError):  # it ended while it wrote
                 self.ran_on |= _said(read_use(Path(record)))
@@ -140,7 +141,8 @@ def _said(use: DeviceUse) -> set[str]:
 
 def _without_libraries() -> dict[str, str]:
     """Our environment, but for what leads to ROCm's libraries."""
-    return {name: value for name, value in os.environ.items() if name not in (LIBRARY_PATH, "ROCM_PATH")}
+    kept = {name: value for name, value in os.environ.items() if name not in (LIBRARY_PATH, "ROCM_PATH")}
+    return {**kept, **ONE_LINE}
 
 
 def _lines(done: subprocess.CompletedProcess[str]) -> list[str]:

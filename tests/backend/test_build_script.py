@@ -58,7 +58,8 @@ class Crate:
     folder: Path
 
     def build(self, rocm: Path, hip: Path | None = None) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "ROCM_PATH": str(rocm), "HIP_PATH": str(hip or ""), "CARGO_TERM_COLOR": "never"}
+        folders = {"ROCM_PATH": str(rocm), "HIP_PATH": str(hip or "")}
+        environment = {**os.environ, **folders, "SKIP_BINDGEN": "1", "CARGO_TERM_COLOR": "never"}
         command = ["cargo", "build", "--features", "rocm", "--offline"]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
 

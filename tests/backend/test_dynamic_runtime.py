@@ -68,28 +68,28 @@ def made_up(folder: Path, name: str, *needs: str, body: str = "") -> None:
 
 
 def test_rocm_path_comes_before_an_older_hip_in_the_loaders_path(
-    dynamic_probe: Probe, emulator: dict[str, str], tmp_path: Path
+    probe: Probe, emulator: dict[str, str], tmp_path: Path
 ) -> None:
     made_up(tmp_path, "libamdhip64.so.5")
     made_up(tmp_path, "libamdhip64.so.7")
     path = f"{tmp_path}:{emulator['LD_LIBRARY_PATH']}"
-    assert dynamic_probe.lines("device", LD_LIBRARY_PATH=path)[0] == "new_rocm: a device"
+    assert probe.lines("device", LD_LIBRARY_PATH=path)[0] == "new_rocm: a device"
     # Without it the loader's path is all there is.
-    first, second, third = dynamic_probe.lines("device", LD_LIBRARY_PATH=path, ROCM_PATH="")
+    first, second, third = probe.lines("device", LD_LIBRARY_PATH=path, ROCM_PATH="")
     assert "libamdhip64.so.7 has no hip" in first
     assert "ROCm 6.0 or later is needed" in first
     assert (second, third) == ("rocm_if_available: Cpu", "is_rocm_available: false")
 
 
-def test_a_rocm_that_is_too_old_is_named(dynamic_probe: Probe, tmp_path: Path) -> None:
+def test_a_rocm_that_is_too_old_is_named(probe: Probe, tmp_path: Path) -> None:
     made_up(tmp_path / "lib", "libamdhip64.so.5")
-    first = dynamic_probe.lines("device", ROCM_PATH=str(tmp_path))[0]
+    first = probe.lines("device", ROCM_PATH=str(tmp_path))[0]
     assert f"{tmp_path}/lib/libamdhip64.so.5 has no hip" in first
     assert "ROCm 6.0 or later is needed" in first
 
 
 def test_libraries_of_two_releases_are_an_error_that_names_both(
-    dynamic_probe: Probe, emulator: dict[str, str], tmp_path: Path
+    probe: Probe, emulator: dict[str, str], tmp_path: Path
 ) -> None:
     """rocBLAS beside the HIP runtime was made for another one, which comes with it."""
     lib = tmp_path / "lib"
@@ -98,7 +98,7 @@ def test_libraries_of_two_releases_are_an_error_that_names_both(
     for name in ("libamdhip64.so", "libhiprtc.so"):
         (lib / name).symlink_to(f"{emulator['ROCM_PATH']}/lib/{name}")
     (lib / "libamdhip64.so.7").symlink_to("libamdhip64.so")
-    done = dynamic_probe("counts", ROCM_PATH=str(tmp_path), CANDLE_ROCM_CHECK_INDICES="0")
+    done = probe("counts", ROCM_PATH=str(tmp_path), CANDLE_ROCM_CHECK_INDICES="0")
     assert done.returncode != 0
     assert "libraries of two releases of ROCm met in this process" in done.stderr
     assert f"{lib}/libamdhip64.so.6" in done.stderr

@@ -80,7 +80,7 @@ def test_hiprtc_compiles_every_family(architecture: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("architecture", WAVES)
 def test_hiprtc_compiles_the_kernel_of_the_custom_op_example(architecture: str, tmp_path: Path) -> None:
     name = "layernorm_kernels.hip"
-    folder = repository_root() / "generated" / "phase-7" / "candle-examples" / "examples" / "custom-ops" / "kernels"
+    folder = repository_root() / "templates/candle/7-examples/candle-examples/examples/custom-ops/kernels"
     text = (folder / name).read_text(encoding="utf-8")
 
     (result,) = compile_with_hiprtc(

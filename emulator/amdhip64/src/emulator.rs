@@ -7,6 +7,8 @@ use std::{ptr, slice};
 use candle_rocm_emulator_runtime::memory::{Arena, guard};
 use candle_rocm_emulator_runtime::{calls, machine, report, transfer};
 
+use crate::call::last_error;
+
 thread_local! {
     static LAST_REPORT: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
@@ -32,11 +34,13 @@ pub extern "C" fn candle_rocm_emulator_last_report() -> *const c_char {
     })
 }
 
-/// Clears the faults of all devices, reports and faults on demand; launches run all of their blocks again.
+/// Clears the faults of all devices, reports, faults on demand and the calling thread's last error; launches run all of
+/// their blocks again.
 #[unsafe(no_mangle)]
 pub extern "C" fn candle_rocm_emulator_reset() {
     machine::reset();
     calls::forget_faults();
+    last_error(true);
 }
 
 /// Makes the `nth` call from now (1 is the next) of a function return `code`; 0 takes that back.

@@ -101,6 +101,10 @@ def test_command_lines() -> None:
     assert lines["rocm-providers-tests"] == (
         "test -p candle-core --test rocm_miopen --test rocm_rocrand --features rocm,rocm-miopen,rocm-rocrand"
     )
+    assert lines["rocm-own-products-tests"] == (
+        "test -p candle-core --test conv_tests --test grad_tests --test matmul_tests --test rocm_matrix "
+        "--test tensor_tests --features rocm"
+    )
     assert lines["rocm-models-tests"] == "test -p candle-transformers --tests --no-fail-fast --features rocm"
     assert lines["rocm-examples-tests"] == (
         "test -p candle-examples --test rocm_examples --no-fail-fast --features rocm,candle-datasets"

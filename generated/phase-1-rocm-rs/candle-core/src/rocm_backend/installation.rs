@@ -2,17 +2,18 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! The ROCm that the build script found.
 
+/// Each library, and whether it was absent.
+const ABSENT: [(&str, bool); 5] = [
+    ("amdhip64", cfg!(candle_rocm_absent = "amdhip64")),
+    ("hiprtc", cfg!(candle_rocm_absent = "hiprtc")),
+    ("MIOpen", cfg!(candle_rocm_absent = "MIOpen")),
+    ("rocblas", cfg!(candle_rocm_absent = "rocblas")),
+    ("rocrand", cfg!(candle_rocm_absent = "rocrand")),
+];
+
 /// Why a library cannot be used, if it cannot.
 pub(super) fn problem(library: &str) -> Option<String> {
-    let absent = match library {
-        "amdhip64" => cfg!(candle_rocm_absent = "amdhip64"),
-        "hiprtc" => cfg!(candle_rocm_absent = "hiprtc"),
-        "MIOpen" => cfg!(candle_rocm_absent = "MIOpen"),
-        "rocblas" => cfg!(candle_rocm_absent = "rocblas"),
-        "rocrand" => cfg!(candle_rocm_absent = "rocrand"),
-        _ => false,
-    };
-    absent.then(|| {
+    ABSENT.contains(&(library, true)).then(|| {
         format!("no {library} library was found when this was built; set ROCM_PATH and build again")
     })
 }
