@@ -59,11 +59,14 @@ def using(folder: Path, name: str, version: str, release: str) -> None:
 
 def cargo(program: Path, target: Path, *arguments: str, variables: Mapping[str, str]) -> Ran:
     """Runs cargo in the program's folder, and what it runs on the device; it has to end well."""
+    return run("cargo", *arguments, folder=program, variables={"CARGO_TARGET_DIR": str(target), **variables})
+
+
+def run(*command: str, folder: Path, variables: Mapping[str, str]) -> Ran:
+    """Runs a program that uses the device; it has to end well."""
     kept = {name: value for name, value in os.environ.items() if name not in ("SKIP_BINDGEN", "ROCM_PATH")}
     with TemporaryDirectory() as record:
-        environment = {**kept, "CARGO_TARGET_DIR": str(target), RECORD: record, **variables}
-        done = subprocess.run(
-            ["cargo", *arguments], cwd=program, env=environment, capture_output=True, text=True, check=False
-        )
+        environment = {**kept, RECORD: record, **variables}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return Ran(done.stdout, read_use(Path(record)))

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +15,11 @@ from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import Runtime
 from codegen.verify.hip_libraries import prepare_libraries
 from releases.command_line import PROGRAM
-from releases.programs import OWN, cargo, patched_candle, using, with_patch
+from releases.installations import LINKED_WITH_AN_OLDER_C_LIBRARY, Installation, installed, needed
+from releases.programs import OWN, cargo, patched_candle, run, using, with_patch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
@@ -27,8 +28,17 @@ VARIABLES: Mapping[Runtime, Mapping[str, str]] = {Runtime.DYNAMIC: {}, Runtime.R
 """What has to be set when a program is built."""
 
 
-PUBLISHED = (("candle-einops", "=0.2.0", "0.11.1"), ("candle-optimisers", "=0.10.2", "0.10.2"))
+PUBLISHED = (
+    ("candle-einops", "=0.2.0", "0.11.1"),
+    ("candle-optimisers", "=0.10.2", "0.10.2"),
+    ("moshi", "=0.6.4", "0.9.2"),
+    ("peft-rs", "=1.2.0", "0.11.1"),
+)
 """Crates that nobody of this project wrote, and the release that each is built with."""
+EACH_PUBLISHED = pytest.mark.parametrize(
+    ("name", "version", "candle_release"), PUBLISHED, ids=lambda word: str(word).lstrip("=")
+)
+FULL = pytest.mark.skipif("RELEASES" in os.environ, reason="builds more Candles: not in the share that RELEASES leaves")
 
 
 @pytest.fixture(scope="module")
@@ -100,20 +110,64 @@ def test_linked_the_program_says_what_to_set(work: Path, newest: str, emulator: 
     )
 
 
-@pytest.mark.skipif("RELEASES" in os.environ, reason="builds two more Candles: not in the share that RELEASES leaves")
-@pytest.mark.parametrize(("name", "version", "candle_release"), PUBLISHED, ids=lambda word: str(word).lstrip("="))
-def test_published_crates_compute_on_the_device(
-    name: str, version: str, candle_release: str, work: Path, emulator: dict[str, str]
-) -> None:
-    runtime = Runtime.DYNAMIC
+def published(name: str, version: str, candle_release: str, work: Path, runtime: Runtime) -> Path:
+    """The folder of a program that uses a published crate, tied to a patched Candle."""
     suffix = f"{candle_release}-{runtime}"
     candle = patched_candle(work / "programs" / f"candle-{suffix}", candle_release, "--runtime", runtime)
     folder = work / "programs" / f"uses-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     using(folder, name, version, candle_release)
     with_patch(folder, candle)
+    return folder
+
+
+@FULL
+@EACH_PUBLISHED
+def test_published_crates_compute_on_the_device(
+    name: str, version: str, candle_release: str, work: Path, emulator: dict[str, str]
+) -> None:
+    folder = published(name, version, candle_release, work, Runtime.DYNAMIC)
 
     done = cargo(folder, work / "target", "run", "--features", "rocm", variables=emulator)
+
+    assert done.output.splitlines() == ["rocm: true", "as on the CPU"]
+    assert done.use.launches > 0
+
+
+@pytest.fixture(scope="module", params=["6.4", "7.2"])
+def rocm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The libraries of a release of ROCm."""
+    return installed(request.param, tmp_path_factory.mktemp("rocm"))
+
+
+@FULL
+@EACH_PUBLISHED
+def test_published_crates_link_to_the_libraries_of_rocm(
+    name: str,
+    version: str,
+    candle_release: str,
+    rocm: Installation,
+    work: Path,
+    emulator: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """With the linked runtime; what is linked then runs with emulated libraries in the place of AMD's."""
+    folder = published(name, version, candle_release, work, Runtime.ROCM_RS)
+    build = {"ROCM_PATH": str(rocm.folder), "RUSTFLAGS": LINKED_WITH_AN_OLDER_C_LIBRARY}
+
+    cargo(folder, work / "target", "build", "--features", "rocm", variables={**VARIABLES[Runtime.ROCM_RS], **build})
+    program = work / "target" / "debug" / "uses-candle"
+    linked = rocm.sonames & set(needed(program))
+    # The HIP runtime of ROCm 6 has hipRTC's functions, too, and then nothing is left to link to libhiprtc for.
+    assert {each.partition(".so")[0] for each in linked} | {"libhiprtc"} == {"libamdhip64", "libhiprtc", "librocblas"}
+
+    emulated = Path(emulator["ROCM_PATH"]) / "lib"
+    for each in rocm.sonames:
+        name = each.partition(".so")[0] + ".so"
+        for link in (name, each):
+            (tmp_path / link).symlink_to((emulated / name).resolve())
+    libraries = {"LD_LIBRARY_PATH": str(tmp_path), "LD_PRELOAD": str(tmp_path / "libhiprtc.so")}
+    done = run(str(program), folder=folder, variables={**emulator, **libraries})
 
     assert done.output.splitlines() == ["rocm: true", "as on the CPU"]
     assert done.use.launches > 0
