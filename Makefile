@@ -20,7 +20,7 @@ export ARCH
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock generate test unit kernels workbench emulator nvidia bench-gpu bench-host rocm-toolchain code-objects \
+.PHONY: help setup lock generate test unit kernels workbench emulator nvidia planner bench-gpu bench-host rocm-toolchain code-objects \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -72,6 +72,9 @@ emulator: ## Build the emulated HIP device.
 nvidia: ## Build HIP's libraries for an NVIDIA GPU (needs no CUDA; running them does).
 	cargo build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 
+planner: ## Build the planner of launches that the backend has, for the kernel tests and `bench`.
+	cargo build --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
+
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
 
@@ -85,9 +88,10 @@ code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectu
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
 
-kernel-tests: setup emulator nvidia ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
+kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
 	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
 	cargo test --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	cargo test --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
@@ -122,7 +126,7 @@ releases: setup emulator ## Patch real Candle releases; build and test as cover.
 newest-release: setup emulator rocm-toolchain ## Build every target of the newest release; run all its tests on the device.
 	$(BIN)/pytest tests/releases/newest
 
-lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of the emulator and of nvidia/; what they depend on.
+lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of emulator/, nvidia/ and planner/; what they depend on.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -133,6 +137,8 @@ lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy
 	cargo clippy --quiet --release --locked --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
 	cargo fmt --all --check --manifest-path nvidia/Cargo.toml
 	cargo clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
+	cargo fmt --all --check --manifest-path planner/Cargo.toml
+	cargo clippy --quiet --release --locked --all-targets --manifest-path planner/Cargo.toml --target-dir build/planner -- -D warnings
 
 format: setup ## Format the Python sources.
 	$(BIN)/ruff format .

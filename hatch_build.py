@@ -4,7 +4,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SHIPPED = (".clang-format", "emulator", "generated/kernels", "nvidia", "specs", "templates")
+SHIPPED = (".clang-format", "emulator", "generated/kernels", "nvidia", "planner", "specs", "templates")
 """What `codegen.paths.repository_root` has to hold for all commands."""
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from codegen.device.hip import Device, Launch, Module, compile_source
+from codegen.device.planner import plan
 from codegen.kernels.loader import LoadedFamily, load_families
 from codegen.kernels.render import Sources, render_sources
 
@@ -24,6 +25,8 @@ class Kernels:
         """`instead` are sources to use in place of the rendered ones, for the families that it has."""
         self.device = device
         self._instead = instead
+        self.limits: dict[str, int] = {}
+        """Of launches, where they are not to be the backend's: `elements`, `blocks`, `least_tiles`."""
         self._modules: dict[str, Module] = {}
 
     @cached_property
@@ -39,6 +42,15 @@ class Kernels:
     def numbers(self, family: str) -> dict[str, int]:
         """The launch geometry of a family on the device's architecture."""
         return self.families[family].family.numbers(self.device.architecture)
+
+    def plan(self, operation: str, **operands: object) -> list[tuple[str, Launch]]:
+        """What the backend launches for an operation on this device, each with its family. Raises as `planner.plan`."""
+        return plan(operation, {"architecture": self.device.architecture, **self.limits}, **operands)
+
+    def run(self, operation: str, **operands: object) -> None:
+        """Enqueues what the backend launches for an operation. Raises as `planner.plan`."""
+        for family, launch in self.plan(operation, **operands):
+            self.launch(family, [launch])
 
     def launch(self, family: str, launches: Iterable[Launch]) -> None:
         """Enqueues launches of a family's kernels, in order."""

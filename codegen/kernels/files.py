@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 FOLDER = "generated/kernels"
 """Below the repository: what is reviewed, and what a patched Candle gets."""
 
-RUST_TABLE = f"{FOLDER}/table.rs"
-"""Which kernels there are, for the backend."""
+RUST_FILES = {f"{FOLDER}/table.rs": "rust/kernel_table.rs.j2", f"{FOLDER}/sources.rs": "rust/kernel_sources.rs.j2"}
+"""Which kernels there are, and their sources, for the backend: path and template."""
 
 TABLE = "docs/kernels.md"
 
@@ -38,8 +38,9 @@ def rendered_files() -> dict[str, str]:
     sources = render_sources(families)
     files = {f"{FOLDER}/{source.path}": source.text for source in sources.all}
     headers = [source.path.rsplit("/", 1)[1] for source in sources.headers]
-    rust = render("rust/kernel_table.rs.j2", {"table": KernelTable.of(families, headers)})
-    files[RUST_TABLE] = format_rust({RUST_TABLE: rust}, edition="2021", config=None)[RUST_TABLE]
+    rust = KernelTable.of(families, headers)
+    unformatted = {path: render(template, {"table": rust}) for path, template in RUST_FILES.items()}
+    files |= format_rust(unformatted, edition="2021", config=None)
     return {**files, TABLE: render("docs/kernels.md.j2", context)}
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from codegen.kernels.architectures import ARCHITECTURES
-from codegen.kernels.dtypes import DTYPES, GROUPS, WIDEST, WIDTHS, DType, expand
+from codegen.kernels.dtypes import DTYPES, GROUPS, WIDEST, WIDTHS, DType, dtype, expand
 from codegen.kernels.layout import MAX_RANK
 from codegen.kernels.tuning import longest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from codegen.kernels.loader import LoadedFamily
     from codegen.kernels.model import Family, Op
+
+Key = TypeVar("Key", int, str)
 
 RUST_KEYWORDS = frozenset({"as", "do", "fn", "for", "if", "in", "loop", "match", "move", "type", "where", "while"})
 
@@ -102,6 +104,21 @@ class KernelTable:
         return ELEMENTS
 
     @property
+    def sizes(self) -> tuple[tuple[int, str], ...]:
+        """Bytes of an element, and a Rust pattern of the types that have so many."""
+        return _patterns(lambda element: element.size)
+
+    @property
+    def wide_sizes(self) -> tuple[tuple[int, str], ...]:
+        """Bytes of the type that an element is computed in, likewise."""
+        return _patterns(lambda element: dtype(element.wide).size)
+
+    @property
+    def bits(self) -> tuple[tuple[str, str], ...]:
+        """The type by width with which an element is moved, likewise."""
+        return _patterns(lambda element: next(width.name for width in (*WIDTHS, WIDEST) if width.size == element.size))
+
+    @property
     def architectures(self) -> tuple[str, ...]:
         """What kernels can be built for ahead of time."""
         return tuple(each.name for each in ARCHITECTURES)
@@ -110,6 +127,13 @@ class KernelTable:
     def groups(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Sets of types with a name: the Rust constant, and the types' names."""
         return tuple((_rust(name), names) for name, names in GROUPS.items())
+
+
+def _patterns(key: Callable[[DType], Key]) -> tuple[tuple[Key, str], ...]:
+    found: dict[Key, list[str]] = {}
+    for element in ELEMENTS:
+        found.setdefault(key(element), []).append(f"Self::{element.name.upper()}")
+    return tuple((value, " | ".join(names)) for value, names in found.items())
 
 
 def _family(number: int, family: Family, tunings: tuple[str, ...]) -> TableFamily:

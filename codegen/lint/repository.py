@@ -40,6 +40,7 @@ RENDERED_ALONE: Mapping[str, frozenset[str]] = {
     "docs/providers.md.j2": frozenset({"spec"}),
     "emulator/api.h.j2": frozenset({"api"}),
     "emulator/api.rs.j2": frozenset({"api", "uses"}),
+    "rust/kernel_sources.rs.j2": frozenset({"table"}),
     "rust/kernel_table.rs.j2": frozenset({"table"}),
     HEADED: frozenset({"header", "mark", "text"}),
 }

@@ -1,4 +1,4 @@
-"""The cargo workspaces that ship with candle-rocm and make libraries with the ABI of ROCm's."""
+"""The cargo workspaces that ship with candle-rocm: libraries with the ABI of ROCm's, and the planner of launches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A cargo workspace of this repository that makes such libraries."""
+    """A cargo workspace of this repository that makes libraries."""
 
     name: str
     """Its folder, and what `make` calls it."""
@@ -40,6 +40,7 @@ class Workspace:
 
 EMULATED_DEVICE = Workspace("emulator", "the emulated HIP device", ("gfx1100", "gfx90a", "gfx942"))
 HIP_ON_NVIDIA = Workspace("nvidia", "HIP on NVIDIA")
+PLANNER = Workspace("planner", "the planner of launches")
 
 
 def _digest(folder: Path) -> str:

@@ -11,7 +11,6 @@ from some import some
 
 from codegen.device.hip import Buffer, Launch, compile_source
 from codegen.device.kernels import pointer
-from codegen.device.ops.elementwise import lanes, plan
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype
 from codegen.kernels.layout import MAX_COUNT, MAX_LAUNCH, MAX_RANK, Divisor, Layout, View, launches, merged
@@ -165,12 +164,12 @@ def test_elementwise_launches_of_more_than_4gi_elements(kernels: Kernels) -> Non
     row = Tensor(kernels.device, Buffer(2 * start, 0), f16, View(shape, (0, 2, 1), offset=6))
     y = Tensor(kernels.device, Buffer(3 * start, 0), u8, View.contiguous(shape))
     done = 0
-    for launch in plan("eq_f16", block, [a, row], y):
+    for _, launch in kernels.plan("compare", op="eq", lhs=a, rhs=row, y=y):
         result, first, second = (struct.unpack("<Q", argument)[0] for argument in launch.arguments[:3])
         count = struct.unpack_from("<I", launch.arguments[-1], 4)[0]
         assert result - y.start == done
         assert [(first - a.start) // 2, (second - row.start) // 2] == element([a.view, row.view], done)
-        assert launch.grid[0] * block >= count / lanes(u8, [f16, f16])
+        assert launch.grid[0] * block * 16 >= count  # 16 results to a thread
         assert launch.grid[0] < 1 << 31
         done += count
     assert done == a.view.count > 1 << 32

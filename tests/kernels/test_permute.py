@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from codegen.device.hip import Launch, compile_source
+from codegen.device.hip import Buffer, Launch, compile_source
 from codegen.device.kernels import pointer, u32
 from codegen.device.ops.copy import contiguous, copy_into
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype, expand
-from codegen.kernels.layout import View, launches, merged
-from codegen.kernels.tiles import Tiles
+from codegen.kernels.layout import View
 from kernels.cases import random_values
 from kernels.compare import assert_moved
 from kernels.launched import launched
@@ -56,12 +56,7 @@ PERMUTES = [
 @pytest.fixture
 def few_tiles(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles for small views, too."""
-    usual = kernels.numbers
-
-    def numbers(family: str) -> dict[str, int]:
-        return usual(family) | ({"least_tiles": 1} if family == "permute" else {})
-
-    monkeypatch.setattr(kernels, "numbers", numbers)
+    monkeypatch.setitem(kernels.limits, "least_tiles", 1)
 
 
 @pytest.mark.usefixtures("few_tiles")
@@ -130,7 +125,7 @@ def test_pairs_move_as_one_element(kernels: Kernels) -> None:
 @pytest.mark.usefixtures("few_tiles")
 def test_few_blocks_for_many_tiles(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that moves several tiles, one after the other, does not mix them up."""
-    monkeypatch.setattr("codegen.device.ops.copy.MAX_GRID", 2)
+    monkeypatch.setitem(kernels.limits, "blocks", 2)
     for shape in [(300, 200), (5, 70, 66)]:
         values = random_values(dtype("f32"), shape)
         order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
@@ -169,6 +164,7 @@ CANDLE_KERNEL(64) probe(i64 *places, const u32 *numbers, u32 count, u32 tile_x, 
 """
 
 
+@pytest.mark.usefixtures("few_tiles")
 @pytest.mark.parametrize(
     "view",
     [View((120_000, 70_000), (1, 120_000)), View((3, 500, 64), (1 << 33, 1, (1 << 32) + 8))],
@@ -177,18 +173,18 @@ CANDLE_KERNEL(64) probe(i64 *places, const u32 *numbers, u32 count, u32 tile_x, 
 def test_places_beyond_4gi_elements(kernels: Kernels, view: View) -> None:
     """Tiles of a view too large for any memory here begin where 64-bit arithmetic puts them."""
     module = _probe_module(kernels)
-    side = kernels.numbers("permute")["pack_b8"]
-    seen = 0
-    for first, piece in launches(merged([view, View.contiguous(view.shape)])):
-        tiles = Tiles.of(piece, 256, side, 4, (True, True))
-        assert tiles is not None
-        numbers = np.unique(np.linspace(0, tiles.count - 1, 200).astype(np.uint32))
+    base, seen = 1 << 44, 0
+    x = Tensor(kernels.device, Buffer(base, 0), dtype("u8"), view)
+    y = Tensor(kernels.device, Buffer(2 * base, 0), dtype("u8"), View.contiguous(view.shape))
+    for family, launch in kernels.plan("contiguous", x=x, y=y):
+        assert family == "permute"
+        to, start, tiles = launch.arguments
+        offset, first = struct.unpack("<Q", start)[0] - base, struct.unpack("<Q", to)[0] - 2 * base
+        numbers = np.unique(np.linspace(0, struct.unpack_from("<I", tiles)[0] - 1, 200).astype(np.uint32))
         for from_x, from_y in _probed(kernels, module, tiles, numbers):
-            place = first + from_y
-            expected = sum(
-                i * stride for i, stride in zip(np.unravel_index(place, view.shape), view.strides, strict=True)
-            )
-            assert piece.offsets[0] + from_x == expected
+            indices = np.unravel_index(first + from_y, view.shape)
+            expected = sum(i * stride for i, stride in zip(indices, view.strides, strict=True))
+            assert offset + from_x == expected
             seen = max(seen, int(expected))
     assert seen > 1 << 32
 
@@ -201,12 +197,14 @@ def _probe_module(kernels: Kernels) -> Module:
     return kernels.device.module(compile_source(kernels.device.libraries, "probe.hip", text, headers, options))
 
 
-def _probed(kernels: Kernels, module: Module, tiles: Tiles, numbers: Array) -> list[tuple[int, int]]:
-    """Offsets in x and y of the tiles with these numbers."""
+def _probed(kernels: Kernels, module: Module, tiles: bytes, numbers: Array) -> list[tuple[int, int]]:
+    """Offsets in x and y of the tiles with these numbers; tiles are of bytes."""
     given = kernels.device.upload(numbers.tobytes())
     places = kernels.device.allocate(16 * len(numbers))
-    shape = (u32(tiles.squares_x * tiles.side), u32(tiles.squares_y * tiles.side))
-    arguments = (pointer(places.address), pointer(given.address), u32(len(numbers)), *shape, tiles.pack())
+    launch = kernels.numbers("permute")
+    squares_x: int = 1 << struct.unpack_from("<I", tiles, 12)[0]
+    shape = (u32(squares * launch["pack_b8"]) for squares in (squares_x, launch["block"] // squares_x))
+    arguments = (pointer(places.address), pointer(given.address), u32(len(numbers)), *shape, tiles)
     module.launch(Launch("probe", (-(-len(numbers) // 64), 1, 1), (64, 1, 1), arguments))
     found = np.frombuffer(kernels.device.download(places), np.int64).reshape(-1, 2)
     return [(int(x), int(y)) for x, y in found]

@@ -114,6 +114,7 @@ def test_writes_nothing_beside_itself(installed: Installed) -> None:
         "emulator",
         "generated",
         "nvidia",
+        "planner",
         "specs",
         "templates",
     }

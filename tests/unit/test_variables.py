@@ -19,7 +19,7 @@ INTERNAL = {
 def read() -> set[str]:
     """The variables that our sources name."""
     found: set[str] = set()
-    for folder in ("codegen", "templates", "emulator", "nvidia"):
+    for folder in ("codegen", "templates", "emulator", "nvidia", "planner"):
         for path in (REPOSITORY / folder).rglob("*"):
             if path.suffix in SUFFIXES:
                 found |= set(OURS.findall(path.read_text(encoding="utf-8")))

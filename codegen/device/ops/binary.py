@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.device.ops.elementwise import elementwise
+from codegen.device.ops.elementwise import made
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 def binary(kernels: Kernels, op: str, a: Tensor, b: Tensor) -> Tensor:
     """`op` of the elements of two tensors of one shape and type, broadcast before; the result has that type."""
-    return elementwise(kernels, "binary", f"{op}_{a.dtype}", [a, b], a.dtype)
+    return made(kernels, "binary", a.shape, a.dtype, op=op, lhs=a, rhs=b)

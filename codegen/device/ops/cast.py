@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.device.ops.copy import contiguous
-from codegen.device.ops.elementwise import elementwise
+from codegen.device.ops.elementwise import made
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -17,4 +17,4 @@ def cast(kernels: Kernels, x: Tensor, to: DType) -> Tensor:
     """A new contiguous tensor of x's shape with its elements as type `to`. Candle's `to_dtype`."""
     if x.dtype == to:
         return contiguous(kernels, x)
-    return elementwise(kernels, "cast", f"cast_{x.dtype}_{to}", [x], to)
+    return made(kernels, "cast", x.shape, to, x=x)

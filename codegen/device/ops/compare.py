@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.device.ops.elementwise import elementwise
+from codegen.device.ops.elementwise import made
 from codegen.kernels.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 def compare(kernels: Kernels, op: str, a: Tensor, b: Tensor) -> Tensor:
     """1 where `op` holds, else 0, as u8, for the elements of two tensors of one shape and type, broadcast before."""
-    return elementwise(kernels, "compare", f"{op}_{a.dtype}", [a, b], dtype("u8"))
+    return made(kernels, "compare", a.shape, dtype("u8"), op=op, lhs=a, rhs=b)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codegen.device.ops.elementwise import elementwise
+from codegen.device.ops.elementwise import made
 from codegen.device.tensor import numpy_type
 from codegen.kernels.dtypes import Kind, dtype
 
@@ -36,7 +36,7 @@ def elu(kernels: Kernels, x: Tensor, alpha: float) -> Tensor:
 def _parametric(kernels: Kernels, op: str, x: Tensor, *numbers: float) -> Tensor:
     wide = numpy_type(dtype(x.dtype.wide))
     scalars = [held(number, x.dtype).astype(wide).tobytes() for number in numbers]
-    return elementwise(kernels, "parametric", f"{op}_{x.dtype}", [x], x.dtype, scalars)
+    return made(kernels, "parametric", x.shape, x.dtype, op=op, x=x, numbers=scalars)
 
 
 def held(number: float, element: DType) -> np.ndarray[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.device.ops.elementwise import elementwise
+from codegen.device.ops.elementwise import made
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 def unary(kernels: Kernels, op: str, x: Tensor) -> Tensor:
     """`op` of every element; the result is contiguous and of the same type."""
-    return elementwise(kernels, "unary", f"{op}_{x.dtype}", [x], x.dtype)
+    return made(kernels, "unary", x.shape, x.dtype, op=op, x=x)

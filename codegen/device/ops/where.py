@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.device.ops.elementwise import elementwise
-from codegen.kernels.dtypes import moved_as
+from codegen.device.ops.elementwise import made
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -17,5 +16,5 @@ def where(kernels: Kernels, condition: Tensor, on_true: Tensor, on_false: Tensor
 
     All three are of one shape; the condition is of an integer type. Candle's `where_cond`.
     """
-    symbol = f"where_{moved_as(condition.dtype)}_{moved_as(on_true.dtype)}"
-    return elementwise(kernels, "where", symbol, [condition, on_true, on_false], on_true.dtype)
+    operands = {"condition": condition, "on_true": on_true, "on_false": on_false}
+    return made(kernels, "select", on_true.shape, on_true.dtype, **operands)

@@ -117,6 +117,7 @@ ALONE = (
     "templates/hip/header.j2",
     "templates/rust/headed.j2",
     "templates/rust/header.j2",
+    "templates/rust/kernel_sources.rs.j2",
     "templates/rust/kernel_table.rs.j2",
 )
 """What stands in a repository besides the phases and their templates; taken from this one."""

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from codegen.spec.model import Rule
 
 SPECS = load_specs()
-KERNEL_TABLE = "rust/kernel_table.rs.j2"
-"""Rendered by codegen/kernels/files.py; a phase copies what it makes."""
+KERNEL_TABLES = ("rust/kernel_table.rs.j2", "rust/kernel_sources.rs.j2")
+"""Rendered by codegen/kernels/files.py; a phase copies what they make."""
 RULES = tuple(rule for phase in SPECS.phases for rule in phase.rules)
 FILES = tuple(file for phase in SPECS.phases for file in phase.files)
 
@@ -62,7 +62,7 @@ def test_lint_passes(candle_rocm: CommandLine) -> None:
 
 def test_every_template_is_used() -> None:
     """Those of kernels, documents and the emulator have tests of their own that render every one."""
-    unused = unused_templates(SPECS.specs, REPOSITORY / "templates", also=[HEADED, KERNEL_TABLE])
+    unused = unused_templates(SPECS.specs, REPOSITORY / "templates", also=[HEADED, *KERNEL_TABLES])
     assert [name for name in unused if not name.startswith(("hip/", "docs/", "emulator/"))] == []
 
 

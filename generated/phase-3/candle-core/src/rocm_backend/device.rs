@@ -2,7 +2,8 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! An AMD GPU as a Candle device.
 use super::gpu::{lock, Gpu};
-use super::kernels::{Kernel, Launch, Tuning};
+use super::kernels::Function;
+use super::plan::{Kernel, Launch, Tuning};
 use super::queue::Queue;
 #[cfg(feature = "rocm-rocrand")]
 use super::rocrand::Generator;
@@ -214,19 +215,20 @@ impl RocmDevice {
     }
 
     /// A launch of a kernel on the device's stream.
-    pub(super) fn launch<'a>(&self, kernel: Kernel) -> hip::HipResult<Launch<'a>> {
-        let gpu = self.gpu();
-        gpu.make_current()?;
-        let function = self.queue.with_room(|| gpu.kernels().function(kernel))?;
-        let launch = Launch::new(function, self.stream().handle());
-        #[cfg(test)]
-        let launch = launch.named(kernel.symbol());
-        Ok(launch)
+    pub(super) fn launch(&self, kernel: Kernel) -> hip::HipResult<Launch<'_, Self>> {
+        Ok(Launch::new(self, kernel))
     }
 
     /// Whose numbers the kernel table has for this device.
     pub(super) fn tuning(&self) -> Tuning {
         self.gpu().kernels().tuning()
+    }
+
+    /// A kernel's code, loaded on the device's GPU, which is the current one then.
+    pub(super) fn function(&self, kernel: Kernel) -> hip::HipResult<Function> {
+        let gpu = self.gpu();
+        gpu.make_current()?;
+        self.queue.with_room(|| gpu.kernels().function(kernel))
     }
 
     pub(super) fn gpu(&self) -> &'static Gpu {

@@ -5,7 +5,8 @@
 //! for, and nothing has to be turned around.
 use super::allocator::Block;
 use super::hip::{forget_last_error, static_text, HipResult};
-use super::kernels::{Element, Pointer};
+use super::plan::table::Element;
+use super::plan::Pointer;
 use super::stream::Stream;
 use super::{api, installation, RocmError};
 use std::ffi::c_void;

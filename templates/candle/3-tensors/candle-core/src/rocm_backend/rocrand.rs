@@ -1,6 +1,6 @@
 //! Random numbers by rocRAND, for programs with the feature `rocm-rocrand`.
 use super::hip::{forget_last_error, HipResult};
-use super::kernels::Pointer;
+use super::plan::Pointer;
 use super::stream::Stream;
 use super::{api, installation, RocmError};
 

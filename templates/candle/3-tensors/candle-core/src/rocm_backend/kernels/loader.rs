@@ -1,11 +1,12 @@
 //! The kernels of one GPU, loaded at first use and found by number from then on.
 use super::compile::{Compiler, Unit};
-use super::family::{Family, Kernel, Tuning};
 use super::module::{Function, Module};
 use super::prebuilt::Prebuilt;
-use super::table::{FAMILIES, HEADERS};
+use super::sources::{HEADERS, SOURCES};
 use crate::rocm_backend::gpu::lock;
 use crate::rocm_backend::hip::HipResult;
+use crate::rocm_backend::plan::table::FAMILIES;
+use crate::rocm_backend::plan::{Family, Kernel, Tuning};
 use crate::rocm_backend::{api, RocmError};
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -120,7 +121,7 @@ impl Loader {
     /// Loads what was built ahead of time, or else compiles.
     fn load(&self, family: &Family) -> HipResult<Module> {
         let file = format!("{}.hip", family.name);
-        let unit = self.unit(&file, family.source);
+        let unit = self.unit(&file, SOURCES[family.number]);
         let folder = self.prebuilt.as_ref();
         let code = folder.map(|folder| folder.read(&unit)).transpose()?;
         self.checked(match code.flatten() {

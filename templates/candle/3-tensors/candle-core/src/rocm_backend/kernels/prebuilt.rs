@@ -4,8 +4,8 @@
 //! It has `<architecture>/<family>.hsaco`, and beside each `<family>.origin`: the hash of its sources and its length.
 use super::architecture::{override_for, processor};
 use super::compile::Unit;
-use super::table::ARCHITECTURES;
 use crate::rocm_backend::hip::HipResult;
+use crate::rocm_backend::plan::table::ARCHITECTURES;
 use crate::rocm_backend::RocmError;
 use std::env;
 use std::ffi::OsString;

@@ -1,8 +1,10 @@
 //! The places of each row's elements in sorted order.
 use super::operand::{kernel_form, uninit, Operand};
 use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::kernels::table::argsort as table;
-use crate::rocm_backend::kernels::{Argument, Element, Kernel, Launch, Pointer, MAX_GRID};
+use crate::rocm_backend::launcher::MAX_GRID;
+use crate::rocm_backend::plan::table::argsort as table;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{Argument, Kernel, Launch, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result, Shape};
 
@@ -146,7 +148,7 @@ impl Rows<'_> {
     }
 
     /// A launch of so many blocks, or fewer that stride over the rest.
-    fn launch(&self, kernel: Kernel, blocks: usize) -> HipResult<Launch<'_>> {
+    fn launch(&self, kernel: Kernel, blocks: usize) -> HipResult<Launch<'_, RocmDevice>> {
         // A tile's keys and 16-bit places, with a gap after every 32.
         let lds = (TILE + TILE / 32) * (self.element.size().max(2) + 2);
         let launch = self.device.launch(kernel)?;

@@ -1,9 +1,8 @@
 //! Arithmetic of two tensors.
-use super::elementwise::elementwise;
-use super::operand::{kernel, Operand};
+use super::operand::{kernel, made, Operand};
 use crate::op::BinaryOpT;
-use crate::rocm_backend::kernels::table::binary;
-use crate::rocm_backend::kernels::Op;
+use crate::rocm_backend::plan::table::binary;
+use crate::rocm_backend::plan::{self, Op};
 use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result};
 use std::marker::PhantomData;
@@ -26,8 +25,10 @@ pub(in crate::rocm_backend) fn binary_impl<B: BinaryOpT>(
     };
     let (lhs, rhs) = same_types(lhs, rhs, lhs_layout, rhs_layout, B::NAME)?;
     let kernel = kernel(&op, &[lhs.element(B::NAME)?], lhs.dtype(), B::NAME)?;
-    let block = binary::BLOCK.on(lhs.device().tuning());
-    elementwise(kernel, block, [lhs, rhs], lhs.dtype(), &[])
+    let operands = [lhs.planned(), rhs.planned()];
+    made(lhs, lhs.dtype(), |device, y| {
+        plan::binary(device, kernel, operands, y)
+    })
 }
 
 /// Both operands, if their elements are of one type.

@@ -1,8 +1,8 @@
 //! What MIOpen computes where the program has the feature `rocm-miopen`: packed f16, bf16 and f32.
 use super::conv::Convolution;
 use super::operand::{uninit, Operand};
-use crate::rocm_backend::kernels::Pointer;
 use crate::rocm_backend::miopen::{miopen_activations, Activation, Problem, Types};
+use crate::rocm_backend::plan::Pointer;
 use crate::rocm_backend::RocmStorage;
 use crate::Result;
 

@@ -1,9 +1,8 @@
 //! One element type to another.
 use super::copy::contiguous;
-use super::elementwise::elementwise;
-use super::operand::{kernel, Operand};
+use super::operand::{kernel, made, Operand};
 use crate::rocm_backend::element::element;
-use crate::rocm_backend::kernels::table::cast;
+use crate::rocm_backend::plan::{self, table::cast};
 use crate::rocm_backend::RocmStorage;
 use crate::{DType, Layout, Result};
 
@@ -19,6 +18,7 @@ pub(in crate::rocm_backend) fn to_dtype(
     }
     let types = [x.element("to_dtype")?, element(dtype, "to_dtype")?];
     let kernel = kernel(&cast::CAST, &types, x.dtype(), "to_dtype")?;
-    let block = cast::BLOCK.on(x.device().tuning());
-    elementwise(kernel, block, [x], dtype, &[])
+    made(x, dtype, |device, y| {
+        plan::cast(device, kernel, x.planned(), y)
+    })
 }

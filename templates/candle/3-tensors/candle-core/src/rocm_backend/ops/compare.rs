@@ -1,9 +1,8 @@
 //! Comparison of two tensors.
 use super::binary::same_types;
-use super::elementwise::elementwise;
-use super::operand::kernel;
+use super::operand::{kernel, made};
 use crate::op::CmpOp;
-use crate::rocm_backend::kernels::table::compare;
+use crate::rocm_backend::plan::{self, table::compare};
 use crate::rocm_backend::RocmStorage;
 use crate::{DType, Layout, Result};
 
@@ -25,5 +24,8 @@ pub(in crate::rocm_backend) fn cmp(
     };
     let (lhs, rhs) = same_types(lhs, rhs, lhs_layout, rhs_layout, "cmp")?;
     let kernel = kernel(&op, &[lhs.element("cmp")?], lhs.dtype(), "cmp")?;
-    elementwise(kernel, compare::BLOCK, [lhs, rhs], DType::U8, &[])
+    let operands = [lhs.planned(), rhs.planned()];
+    made(lhs, DType::U8, |device, y| {
+        plan::compare(device, kernel, operands, y)
+    })
 }

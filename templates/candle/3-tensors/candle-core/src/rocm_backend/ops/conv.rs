@@ -7,9 +7,11 @@ use super::im2col::{Window, MAX_PLACE};
 use super::operand::{kernel, uninit, Operand};
 use super::planes::{Images, MAX_GRID_Y};
 use crate::conv::{ParamsConv1D, ParamsConv2D, ParamsConvTranspose1D, ParamsConvTranspose2D};
-use crate::rocm_backend::kernels::table::conv as table;
-use crate::rocm_backend::kernels::{Argument, Element, Op, Pointer};
-use crate::rocm_backend::views::{Divisor, MAX_LAUNCH};
+use crate::rocm_backend::launcher::MAX_LAUNCH;
+use crate::rocm_backend::plan::table::conv as table;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::Divisor;
+use crate::rocm_backend::plan::{Argument, Op, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Layout, Result};
 

@@ -5,9 +5,10 @@ use super::matmul::{multiply, Matrices};
 use super::operand::uninit;
 use super::planes::Images;
 use crate::rocm_backend::blas::Types;
-use crate::rocm_backend::kernels::table::conv::TILED_FROM_CHANNELS;
-use crate::rocm_backend::kernels::{Element, Pointer};
-use crate::rocm_backend::views::View;
+use crate::rocm_backend::plan::table::conv::TILED_FROM_CHANNELS;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::Pointer;
+use crate::rocm_backend::plan::View;
 use crate::Result;
 
 /// Output channels from which unfolding 16-bit floats pays.

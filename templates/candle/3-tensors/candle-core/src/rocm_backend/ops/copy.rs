@@ -1,14 +1,8 @@
-//! Copies of views: contiguous, by rows, element by element or through tiles in LDS, as their strides ask for.
-use super::elementwise::{lanes, Packs};
+//! Copies of views.
 use super::operand::Operand;
-use super::tiles::{Shape, Tiles};
-use super::widths::{widened, Widened};
 use crate::rocm_backend::element::element;
-use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::kernels::table::{copy, permute};
-use crate::rocm_backend::kernels::{Element, Kernel, Op, Pointer};
-use crate::rocm_backend::views::{Divisor, Merged, View, MAX_LAUNCH};
-use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
+use crate::rocm_backend::plan::{self, View};
+use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result};
 
 /// A contiguous copy of a view, in row-major order.
@@ -29,91 +23,9 @@ pub(in crate::rocm_backend) fn copy_strided_src(
     layout: &Layout,
 ) -> Result<()> {
     let x = Operand::new(src, layout);
-    let shape = layout.dims();
-    let strides = layout.shape().stride_contiguous();
-    let y = View {
-        shape,
-        strides: &strides,
-        offset: dst_offset,
-    };
     let element = x.element("copy-strided")?;
-    let copy = widened(
-        Merged::of([x.view(), y])?,
-        element,
-        [x.base(), dst.pointer_mut()],
-    );
-    copy.layout.launches(MAX_LAUNCH, &mut |first, piece| {
-        view_to_contiguous(x.device(), &copy, first, piece)
-    })?;
-    Ok(())
-}
-
-/// Launches the copy of a piece, whose results begin at element `first` of y.
-fn view_to_contiguous(
-    device: &RocmDevice,
-    copy: &Widened<2>,
-    first: usize,
-    piece: &Merged<2>,
-) -> HipResult<()> {
-    let width = copy.width;
-    let size = width.size();
-    let x = copy.addresses[0].offset(piece.offsets[0] * size);
-    let y = copy.addresses[1].offset(first * size);
-    let shape = Shape {
-        squares: permute::BLOCK,
-        side: side(width),
-        least_use: permute::LEAST_USE,
-        starts: [x, y],
-        size,
-    };
-    let tiles = Tiles::of(piece, &shape);
-    let many = |tiles: &&Tiles| tiles.count as usize >= permute::LEAST_TILES;
-    if let Some(tiles) = tiles.as_ref().filter(many) {
-        let blocks = tiles.count as usize;
-        let kernel = only(&permute::PERMUTE, width)?;
-        let launch = device.launch(kernel)?.strided(blocks, permute::BLOCK);
-        // SAFETY: the arguments of permute kernels; Candle's layouts stay within their storages.
-        return unsafe { launch.arg(&y).arg(&x).arg(tiles).enqueue() };
-    }
-    let source = Merged::<1> {
-        rank: piece.rank,
-        sizes: piece.sizes,
-        strides: [piece.strides[0]],
-        offsets: [0],
-    };
-    let pack = lanes(size, &[size]);
-    // A thread for each element works on more of the card than few tiles do.
-    let packs = if tiles.is_some() {
-        Packs::SINGLE
-    } else {
-        Packs::of(&source, pack, [(x, size), (y, size)].into_iter())
-    };
-    let launch = device
-        .launch(only(&copy::COPY, width)?)?
-        .threads(packs.blocks(source.count(), copy::BLOCK), copy::BLOCK);
-    let launch = launch.arg(&y).arg(&x).arg(&packs);
-    // SAFETY: the arguments of copy kernels; Candle's layouts stay within their storages.
-    unsafe { launch.arg(&source.pack()).enqueue() }
-}
-
-/// Elements along a side of a square of the permute kernels.
-fn side(width: Element) -> usize {
-    match width.size() {
-        1 => permute::PACK_B8,
-        2 => permute::PACK_B16,
-        4 => permute::PACK_B32,
-        8 => permute::PACK_B64,
-        _ => permute::PACK_B128,
-    }
-}
-
-fn only(op: &Op, width: Element) -> HipResult<Kernel> {
-    op.kernel(&[width]).ok_or_else(|| {
-        RocmError::from(format!(
-            "no kernel copies elements of {} bytes",
-            width.size()
-        ))
-    })
+    let y = dst.pointer_mut().offset(dst_offset * x.size());
+    Ok(plan::contiguous(x.device(), x.planned(), element, y)?)
 }
 
 /// Copies `d1` rows of `d2` elements; rows of source and destination lie at the given distances.
@@ -130,52 +42,29 @@ pub(in crate::rocm_backend) fn copy2d(
 ) -> Result<()> {
     let shape = [d1, d2];
     let (from, to) = ([src_stride1, 1], [dst_stride1, 1]);
-    let view = |strides, offset| View {
-        shape: &shape,
-        strides,
-        offset,
+    let size = src.dtype().size_in_bytes();
+    let operand = |base, strides, offset| plan::Operand {
+        base,
+        size,
+        view: View {
+            shape: &shape,
+            strides,
+            offset,
+        },
     };
-    let layout = Merged::of([view(&from, src_offset), view(&to, dst_offset)])?;
+    let x = operand(src.pointer(), &from, src_offset);
+    let y = operand(dst.pointer_mut(), &to, dst_offset);
     let element = element(src.dtype(), "copy2d")?;
-    let rows = widened(layout, element, [src.pointer(), dst.pointer_mut()]);
-    rows.layout.launches(MAX_LAUNCH, &mut |_, piece| {
-        rows_to_rows(src.device(), rows.width, rows.addresses, piece)
-    })?;
-    Ok(())
-}
-
-fn rows_to_rows(
-    device: &RocmDevice,
-    width: Element,
-    addresses: [Pointer; 2],
-    piece: &Merged<2>,
-) -> HipResult<()> {
-    let size = width.size();
-    let batch = (copy::IN_FLIGHT / size).clamp(2, 8);
-    // Merging has left no more than two dimensions.
-    let (columns, x_stride, y_stride) = match (piece.rank, piece.strides) {
-        (0, _) => (1, 0, 0),
-        (1, [[1, ..], [1, ..]]) => (piece.sizes[0], 0, 0),
-        (1, [[x, ..], [y, ..]]) => (1, x, y),
-        (_, [[_, x, ..], [_, y, ..]]) => (piece.sizes[0], x, y),
-    };
-    let x = addresses[0].offset(piece.offsets[0] * size);
-    let y = addresses[1].offset(piece.offsets[1] * size);
-    let (count, columns) = (piece.count() as u32, Divisor::of(columns));
-    let (y_stride, x_stride) = (y_stride as i64, x_stride as i64);
-    let blocks = piece.count().div_ceil(batch * copy::BLOCK);
-    let launch = device
-        .launch(only(&copy::COPY2D, width)?)?
-        .threads(blocks, copy::BLOCK);
-    let launch = launch.arg(&y).arg(&x).arg(&count).arg(&columns);
-    // SAFETY: the arguments of copy2d kernels; Candle's rows stay within their storages.
-    unsafe { launch.arg(&y_stride).arg(&x_stride).enqueue() }
+    Ok(plan::copy2d(src.device(), [x, y], element)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::plan::table::Element;
+    use crate::rocm_backend::plan::{view_to_contiguous, Merged, Widened};
     use crate::rocm_backend::testing::{gpu, launches_of, Launched};
+    use crate::rocm_backend::RocmDevice;
     use crate::DType;
 
     /// Bytes that repeat at no period that a kernel might have.

@@ -1,10 +1,6 @@
 //! One value written to every element of a view.
-use super::number::Pattern;
 use super::operand::{uninit, Operand};
-use super::widths::widened;
-use crate::rocm_backend::kernels::table::fill as table;
-use crate::rocm_backend::kernels::{Element, Pointer};
-use crate::rocm_backend::views::{Merged, MAX_LAUNCH};
+use crate::rocm_backend::plan;
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::scalar::Scalar;
 use crate::{DType, Layout, Result, Shape};
@@ -22,13 +18,12 @@ pub(in crate::rocm_backend) fn const_set(
         let (lhs, rhs) = (y.dtype(), scalar.dtype());
         return Err(crate::Error::DTypeMismatchBinaryOp { lhs, rhs, op: OP }.bt());
     }
-    fill(
-        y.device(),
-        Merged::of([y.view()])?,
-        y.element(OP)?,
+    let element = y.element(OP)?;
+    let planned = plan::Operand {
         base,
-        scalar.into(),
-    )
+        ..y.planned()
+    };
+    Ok(plan::fill(y.device(), planned, element, scalar.into())?)
 }
 
 /// A contiguous tensor of zeros; all bits 0 is zero in every element type.
@@ -40,30 +35,6 @@ pub(in crate::rocm_backend) fn zeros_impl(
     let mut zeros = uninit(shape.elem_count(), dtype, device)?;
     zeros.hip_memory_mut().fill_zero()?;
     Ok(zeros)
-}
-
-/// `pattern` has the bits of elements of type `element`.
-pub(super) fn fill(
-    device: &RocmDevice,
-    layout: Merged<1>,
-    element: Element,
-    base: Pointer,
-    pattern: Pattern,
-) -> Result<()> {
-    let target = widened(layout, element, [base]);
-    let size = target.width.size();
-    let Some(kernel) = table::FILL.kernel(&[target.width]) else {
-        crate::bail!("no fill kernel for elements of {size} bytes")
-    };
-    target.layout.launches(MAX_LAUNCH, &mut |_, piece| {
-        let y = target.addresses[0].offset(piece.offsets[0] * size);
-        let layout = piece.pack();
-        let blocks = (piece.count() * size).div_ceil(16 * table::BLOCK);
-        let launch = device.launch(kernel)?.threads(blocks, table::BLOCK);
-        // SAFETY: the arguments of fill kernels; Candle's layouts stay within their storages.
-        unsafe { launch.arg(&y).arg(&pattern).arg(&layout).enqueue() }
-    })?;
-    Ok(())
 }
 
 #[cfg(test)]

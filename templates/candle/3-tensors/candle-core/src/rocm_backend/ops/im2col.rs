@@ -3,9 +3,11 @@ use super::operand::kernel;
 use super::planes::{paint, Canvas, Images, PlaneKernel, Planes, MAX_GRID_Y};
 use super::rows::Card;
 use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::kernels::table::im2col as table;
-use crate::rocm_backend::kernels::{Argument, Element, Pointer, MAX_GRID};
-use crate::rocm_backend::views::Divisor;
+use crate::rocm_backend::launcher::MAX_GRID;
+use crate::rocm_backend::plan::table::im2col as table;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::Divisor;
+use crate::rocm_backend::plan::{Argument, Pointer};
 use crate::rocm_backend::RocmDevice;
 use crate::{DType, Result};
 

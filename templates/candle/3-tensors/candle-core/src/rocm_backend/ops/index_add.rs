@@ -6,8 +6,8 @@ use super::ids::{require_contiguous, Indices, Space, Update, ADDING};
 use super::operand::Operand;
 use super::planes::MAX_GRID_Y;
 use super::scatter_add::add_at_indices;
-use crate::rocm_backend::kernels::table::index_add as table;
-use crate::rocm_backend::kernels::{Argument, Pointer};
+use crate::rocm_backend::plan::table::index_add as table;
+use crate::rocm_backend::plan::{Argument, Pointer};
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result};
 

@@ -2,9 +2,10 @@
 use super::ids::{require_contiguous, targets, Indices, Space, Update, PICKING};
 use super::operand::{kernel, uninit, Operand};
 use super::rows::PACK;
-use crate::rocm_backend::kernels::table::indexing as table;
-use crate::rocm_backend::kernels::{Kernel, Pointer};
-use crate::rocm_backend::views::MAX_LAUNCH;
+use crate::rocm_backend::hip::HipResult;
+use crate::rocm_backend::launcher::MAX_LAUNCH;
+use crate::rocm_backend::plan::table::indexing as table;
+use crate::rocm_backend::plan::{Kernel, Pointer};
 use crate::rocm_backend::{DeviceMemory, RocmStorage};
 use crate::{Error, Layout, Result};
 
@@ -139,7 +140,7 @@ fn scatter_marked(update: &Update<'_>, kernel: Kernel, marks: &mut DeviceMemory)
             // the marks for each index below `size`, and kernels leave out other indices.
             unsafe { launch.enqueue() }?;
         }
-        Ok(())
+        HipResult::Ok(())
     })?;
     Ok(())
 }

@@ -7,11 +7,11 @@ use super::own_matmul;
 use crate::rocm_backend::blas::{Factor, Product, Types};
 use crate::rocm_backend::blas_kernels::Multiplier;
 use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::kernels::table::MAX_RANK;
-use crate::rocm_backend::kernels::Pointer;
+use crate::rocm_backend::plan::table::MAX_RANK;
+use crate::rocm_backend::plan::Pointer;
+use crate::rocm_backend::plan::{Merged, View};
 #[cfg(test)]
 use crate::rocm_backend::testing;
-use crate::rocm_backend::views::{Merged, View};
 use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
 use crate::{Error, Layout, Result, Shape};
 

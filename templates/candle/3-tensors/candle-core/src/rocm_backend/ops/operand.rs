@@ -1,7 +1,8 @@
 //! Tensors as operations see them.
 use crate::rocm_backend::element::element;
-use crate::rocm_backend::kernels::{Element, Kernel, Op, Pointer};
-use crate::rocm_backend::views::View;
+use crate::rocm_backend::hip::HipResult;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{self, Kernel, Op, Output, Pointer, View};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result};
 
@@ -39,6 +40,15 @@ impl<'a> Operand<'a> {
         View::from(self.layout)
     }
 
+    /// As plans of launches see it.
+    pub(super) fn planned(&self) -> plan::Operand<'a> {
+        plan::Operand {
+            base: self.base(),
+            size: self.size(),
+            view: self.view(),
+        }
+    }
+
     /// Where the memory begins; views count their offsets from there.
     pub(super) fn base(&self) -> Pointer {
         self.storage.pointer()
@@ -48,6 +58,28 @@ impl<'a> Operand<'a> {
     pub(super) fn start(&self) -> Pointer {
         self.base().offset(self.layout.start_offset() * self.size())
     }
+}
+
+impl<'a> From<&'a Layout> for View<'a> {
+    fn from(layout: &'a Layout) -> Self {
+        Self {
+            shape: layout.dims(),
+            strides: layout.stride(),
+            offset: layout.start_offset(),
+        }
+    }
+}
+
+/// A new contiguous tensor of `x`'s shape, which launches write to.
+pub(super) fn made(
+    x: Operand<'_>,
+    dtype: DType,
+    launches: impl FnOnce(&RocmDevice, Output) -> HipResult<()>,
+) -> Result<RocmStorage> {
+    let made = uninit(x.layout.shape().elem_count(), dtype, x.device())?;
+    let (start, size) = (made.pointer(), dtype.size_in_bytes());
+    launches(x.device(), Output { start, size })?;
+    Ok(made)
 }
 
 /// The op's kernel for these types; an error that names Candle's operation if there is none.

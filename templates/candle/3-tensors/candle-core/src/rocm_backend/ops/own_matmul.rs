@@ -2,9 +2,12 @@
 use super::matmul::Matrices;
 use super::planes::MAX_GRID_Y;
 use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::kernels::table::matmul::{BLOCK, MATMUL, TILE};
-use crate::rocm_backend::kernels::{Argument, Element, Pointer, MAX_GRID};
-use crate::rocm_backend::views::{KernelLayout, Merged, MAX_LAUNCH};
+use crate::rocm_backend::launcher::MAX_GRID;
+use crate::rocm_backend::launcher::MAX_LAUNCH;
+use crate::rocm_backend::plan::table::matmul::{BLOCK, MATMUL, TILE};
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{Argument, Pointer};
+use crate::rocm_backend::plan::{KernelLayout, Merged};
 use crate::rocm_backend::{RocmDevice, RocmError};
 
 /// `candle::Product`: products of matrices that lie alike.

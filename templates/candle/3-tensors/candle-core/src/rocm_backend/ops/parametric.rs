@@ -1,11 +1,10 @@
 //! Elementwise functions of one tensor and of numbers that the launch gives.
 #[cfg(feature = "rocm-miopen")]
 use super::by_miopen;
-use super::elementwise::elementwise;
-use super::number::Number;
-use super::operand::{kernel, Operand};
-use crate::rocm_backend::kernels::table::parametric;
-use crate::rocm_backend::kernels::Op;
+use super::number::held;
+use super::operand::{kernel, made, Operand};
+use crate::rocm_backend::plan::table::parametric;
+use crate::rocm_backend::plan::{self, Op};
 use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result};
 
@@ -51,15 +50,12 @@ fn launch(
     let x = Operand::new(x, layout);
     let element = x.element(name)?;
     let kernel = kernel(op, &[element], x.dtype(), name)?;
-    let mut held = [Number::held(0., element); 2];
-    for (held, number) in held.iter_mut().zip(numbers) {
-        *held = Number::held(*number, element);
+    let mut given = [held(0., element); 2];
+    for (given, number) in given.iter_mut().zip(numbers) {
+        *given = held(*number, element);
     }
-    elementwise(
-        kernel,
-        parametric::BLOCK,
-        [x],
-        x.dtype(),
-        &held[..numbers.len()],
-    )
+    let given = &given[..numbers.len()];
+    made(x, x.dtype(), |device, y| {
+        plan::parametric(device, kernel, x.planned(), given, y)
+    })
 }

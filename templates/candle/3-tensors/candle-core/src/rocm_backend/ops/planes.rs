@@ -1,8 +1,9 @@
 //! Launches of kernels built on `candle_rocm/planes.h`: threads keep their place in a plane and walk over planes.
 use super::operand::Operand;
 use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::kernels::{Argument, Kernel, Pointer};
-use crate::rocm_backend::views::{Divisor, View, MAX_LAUNCH};
+use crate::rocm_backend::launcher::MAX_LAUNCH;
+use crate::rocm_backend::plan::{Argument, Kernel, Pointer};
+use crate::rocm_backend::plan::{Divisor, View};
 use crate::rocm_backend::RocmDevice;
 use crate::{Result, Shape};
 
@@ -212,7 +213,8 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rocm_backend::kernels::{table, Element};
+    use crate::rocm_backend::plan::table;
+    use crate::rocm_backend::plan::table::Element;
 
     fn images(shape: [usize; 4], strides: [usize; 4]) -> Images {
         Images {

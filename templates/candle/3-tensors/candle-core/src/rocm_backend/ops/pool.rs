@@ -1,8 +1,8 @@
 //! Pooling: one number for each window of an image.
 use super::operand::{kernel, uninit, Operand};
 use super::planes::{paint, Canvas, Images, PlaneKernel};
-use crate::rocm_backend::kernels::table::pool as table;
-use crate::rocm_backend::kernels::{Argument, Op};
+use crate::rocm_backend::plan::table::pool as table;
+use crate::rocm_backend::plan::{Argument, Op};
 use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result};
 
@@ -117,7 +117,7 @@ fn lanes(x: &Images, window: &Window, columns: usize) -> usize {
 mod tests {
     use super::*;
     use crate::backend::BackendDevice;
-    use crate::rocm_backend::kernels::Pointer;
+    use crate::rocm_backend::plan::Pointer;
     use crate::rocm_backend::testing::{gpu, launches_of, Launched};
     use crate::rocm_backend::RocmDevice;
 

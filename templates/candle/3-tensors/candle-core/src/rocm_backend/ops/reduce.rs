@@ -8,9 +8,12 @@ use super::operand::{kernel_form, uninit, Operand};
 use super::rows::{Card, Teams, PACK};
 use crate::op::ReduceOp;
 use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::kernels::table::reduce as table;
-use crate::rocm_backend::kernels::{Argument, Element, Kernel, Pointer, MAX_GRID};
-use crate::rocm_backend::views::{KernelLayout, Merged, MAX_LAUNCH};
+use crate::rocm_backend::launcher::MAX_GRID;
+use crate::rocm_backend::launcher::MAX_LAUNCH;
+use crate::rocm_backend::plan::table::reduce as table;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{Argument, Kernel, Pointer};
+use crate::rocm_backend::plan::{KernelLayout, Merged};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result};
 
@@ -217,7 +220,7 @@ impl<'a> Reduction<'a> {
         let mut most = 0;
         kept.launches(limit, &mut |_, piece| {
             most = most.max(piece.count());
-            Ok(())
+            HipResult::Ok(())
         })?;
         let firsts = || (0..count).step_by(limit);
         let spread = |first: usize| self.spread(most, limit.min(count - first));
@@ -257,7 +260,7 @@ impl<'a> Reduction<'a> {
                 unsafe { launch.arg(&y).arg(&part).arg(&x).arg(&task).enqueue() }?;
                 slot += spread.blocks;
             }
-            Ok(())
+            HipResult::Ok(())
         })?;
         match partials {
             None => Ok(()),

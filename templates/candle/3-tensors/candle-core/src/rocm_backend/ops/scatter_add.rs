@@ -1,9 +1,11 @@
 //! Elements added to those that indices name, in place.
 use super::ids::{targets, Space, Update, ADDING};
 use super::operand::Operand;
-use crate::rocm_backend::kernels::table::scatter_add as table;
-use crate::rocm_backend::kernels::{Argument, Element, Kernel};
-use crate::rocm_backend::views::{Merged, View, MAX_LAUNCH};
+use crate::rocm_backend::launcher::MAX_LAUNCH;
+use crate::rocm_backend::plan::table::scatter_add as table;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{Argument, Kernel};
+use crate::rocm_backend::plan::{Merged, View};
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result};
 

@@ -1,11 +1,10 @@
 //! Elementwise functions of one tensor.
 #[cfg(feature = "rocm-miopen")]
 use super::by_miopen;
-use super::elementwise::elementwise;
-use super::operand::{kernel, Operand};
+use super::operand::{kernel, made, Operand};
 use crate::op::UnaryOpT;
-use crate::rocm_backend::kernels::table::unary;
-use crate::rocm_backend::kernels::Op;
+use crate::rocm_backend::plan::table::unary;
+use crate::rocm_backend::plan::{self, Op};
 use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result};
 use std::marker::PhantomData;
@@ -30,6 +29,7 @@ pub(in crate::rocm_backend) fn unary_impl<B: UnaryOpT>(
         return Ok(y);
     }
     let kernel = kernel(&op, &[x.element(B::NAME)?], x.dtype(), B::NAME)?;
-    let block = unary::BLOCK.on(x.device().tuning());
-    elementwise(kernel, block, [x], x.dtype(), &[])
+    made(x, x.dtype(), |device, y| {
+        plan::unary(device, kernel, x.planned(), y)
+    })
 }

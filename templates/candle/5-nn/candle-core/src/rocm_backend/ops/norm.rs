@@ -1,8 +1,9 @@
 //! Normalisations along the last dimension.
 use super::operand::{kernel_form, uninit, Operand};
 use super::rows::{Card, Holding, Rows};
-use crate::rocm_backend::kernels::table::norm as table;
-use crate::rocm_backend::kernels::{Element, Op, Pointer, Tuning};
+use crate::rocm_backend::plan::table::norm as table;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{Op, Pointer, Tuning};
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result, Shape};
 

@@ -1,8 +1,8 @@
 //! Rotary position embedding of the last dimension's pairs.
 use super::operand::{kernel, uninit, Operand};
-use crate::rocm_backend::kernels::table::rope as table;
-use crate::rocm_backend::kernels::{Argument, Op};
-use crate::rocm_backend::views::Divisor;
+use crate::rocm_backend::plan::table::rope as table;
+use crate::rocm_backend::plan::Divisor;
+use crate::rocm_backend::plan::{Argument, Op};
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result, Shape};
 

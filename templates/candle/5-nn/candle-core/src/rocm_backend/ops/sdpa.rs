@@ -4,9 +4,10 @@
 //! several blocks, whose results a second launch puts together.
 use super::operand::{kernel_form, uninit, Operand};
 use super::rows::Card;
-use crate::rocm_backend::kernels::table::sdpa as table;
-use crate::rocm_backend::kernels::{Argument, Kernel, Launch, Op, Pointer, MAX_GRID};
-use crate::rocm_backend::views::Divisor;
+use crate::rocm_backend::launcher::MAX_GRID;
+use crate::rocm_backend::plan::table::sdpa as table;
+use crate::rocm_backend::plan::Divisor;
+use crate::rocm_backend::plan::{Argument, Kernel, Launch, Op, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result, Shape};
 
@@ -393,7 +394,7 @@ impl Attention<'_> {
         Ok(())
     }
 
-    fn with_operands<'b>(&'b self, launch: Launch<'b>) -> Launch<'b> {
+    fn with_operands<'b>(&'b self, launch: Launch<'b, RocmDevice>) -> Launch<'b, RocmDevice> {
         let operands = self.operands.iter();
         operands.fold(launch, |launch, operand| launch.arg(operand))
     }

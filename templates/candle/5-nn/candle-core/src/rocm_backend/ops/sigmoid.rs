@@ -1,7 +1,6 @@
 //! The logistic function.
-use super::elementwise::elementwise;
-use super::operand::{kernel, Operand};
-use crate::rocm_backend::kernels::table::unary as table;
+use super::operand::{kernel, made, Operand};
+use crate::rocm_backend::plan::{self, table::unary as table};
 use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result, Shape};
 
@@ -10,7 +9,8 @@ pub fn sigmoid(x: &RocmStorage, layout: &Layout) -> Result<(RocmStorage, Shape)>
     const OP: &str = "sigmoid";
     let x = Operand::new(x, layout);
     let kernel = kernel(&table::SIGMOID, &[x.element(OP)?], x.dtype(), OP)?;
-    let block = table::BLOCK.on(x.device().tuning());
-    let y = elementwise(kernel, block, [x], x.dtype(), &[])?;
+    let y = made(x, x.dtype(), |device, y| {
+        plan::unary(device, kernel, x.planned(), y)
+    })?;
     Ok((y, layout.shape().clone()))
 }

@@ -1,8 +1,9 @@
 //! Softmax along the last dimension.
 use super::operand::{kernel_form, uninit, Operand};
 use super::rows::{Card, Holding, Rows, Teams, PACK};
-use crate::rocm_backend::kernels::table::softmax as table;
-use crate::rocm_backend::kernels::{Element, Kernel, Pointer, Tuning};
+use crate::rocm_backend::plan::table::softmax as table;
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{Kernel, Pointer, Tuning};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result, Shape};
 

@@ -1,36 +1,31 @@
 //! How a launch describes views of memory: dimensions merged, divisors as multipliers, launches below 2^31 elements.
 //!
 //! The host's side of `candle_rocm/layout.h`. Strides and offsets count elements; a broadcast stride is 0.
-use super::hip::HipResult;
-use super::kernels::table::MAX_RANK;
-use super::kernels::Argument;
-use crate::Layout;
-
-/// Elements of one launch where the host cuts: a power of two, so that what follows a cut is aligned as before it. The
-/// crate's own tests cut early, so that small tensors take many launches.
-pub(super) const MAX_LAUNCH: usize = if cfg!(test) { 1 << 12 } else { 1 << 30 };
+use super::launch::{Argument, Pointer};
+use super::launcher::Refusal;
+use super::table::MAX_RANK;
 
 /// Where a tensor's elements lie, in elements from the start of its memory; outermost dimension first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
-    pub(super) shape: &'a [usize],
-    pub(super) strides: &'a [usize],
-    pub(super) offset: usize,
+pub(crate) struct View<'a> {
+    pub(crate) shape: &'a [usize],
+    pub(crate) strides: &'a [usize],
+    pub(crate) offset: usize,
 }
 
-impl<'a> From<&'a Layout> for View<'a> {
-    fn from(layout: &'a Layout) -> Self {
-        Self {
-            shape: layout.dims(),
-            strides: layout.stride(),
-            offset: layout.start_offset(),
-        }
-    }
+/// Memory and the view of it that is meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operand<'a> {
+    /// Where the memory begins; the view counts its offset from there.
+    pub(crate) base: Pointer,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    pub(crate) view: View<'a>,
 }
 
 impl View<'_> {
     /// Whether the elements lie in row-major order without gaps (dimensions of size 1 do not count).
-    pub(super) fn is_contiguous(&self) -> bool {
+    pub(crate) fn is_contiguous(&self) -> bool {
         let mut expected = 1;
         for (&size, &stride) in self.shape.iter().zip(self.strides).rev() {
             if size != 1 && stride != expected {
@@ -44,19 +39,19 @@ impl View<'_> {
 
 /// Views of one shape with as few dimensions as describe them, innermost first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Merged<const N: usize> {
-    pub(super) rank: usize,
-    pub(super) sizes: [usize; MAX_RANK],
+pub(crate) struct Merged<const N: usize> {
+    pub(crate) rank: usize,
+    pub(crate) sizes: [usize; MAX_RANK],
     /// Of each view.
-    pub(super) strides: [[usize; MAX_RANK]; N],
+    pub(crate) strides: [[usize; MAX_RANK]; N],
     /// Of each view's first element.
-    pub(super) offsets: [usize; N],
+    pub(crate) offsets: [usize; N],
 }
 
 impl<const N: usize> Merged<N> {
     /// Sizes of 1 are dropped, and two neighbouring dimensions are one where, in every view, a step of the outer is as
     /// long as all steps of the inner. An error if more than `MAX_RANK` dimensions are left.
-    pub(super) fn of(views: [View<'_>; N]) -> HipResult<Self> {
+    pub(crate) fn of(views: [View<'_>; N]) -> Result<Self, Refusal> {
         let mut merged = Self::starting_at(views.map(|view| view.offset));
         for (d, &size) in views[0].shape.iter().enumerate().rev() {
             merged.push(size, views.map(|view| view.strides[d]))?;
@@ -65,7 +60,7 @@ impl<const N: usize> Merged<N> {
     }
 
     /// One element of each view.
-    pub(super) fn starting_at(offsets: [usize; N]) -> Self {
+    pub(crate) fn starting_at(offsets: [usize; N]) -> Self {
         Self {
             rank: 0,
             sizes: [1; MAX_RANK],
@@ -75,7 +70,7 @@ impl<const N: usize> Merged<N> {
     }
 
     /// Adds a dimension around the others, or makes the outermost one longer.
-    pub(super) fn push(&mut self, size: usize, steps: [usize; N]) -> HipResult<()> {
+    pub(crate) fn push(&mut self, size: usize, steps: [usize; N]) -> Result<(), Refusal> {
         if size == 1 {
             return Ok(());
         }
@@ -90,7 +85,7 @@ impl<const N: usize> Merged<N> {
             let message = format!(
                 "kernels take views of {MAX_RANK} dimensions, and no two of more lie together here"
             );
-            return Err(message.into());
+            return Err(Refusal(message));
         }
         self.sizes[self.rank] = size;
         for (strides, step) in self.strides.iter_mut().zip(steps) {
@@ -101,12 +96,12 @@ impl<const N: usize> Merged<N> {
     }
 
     /// Number of elements.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.sizes[..self.rank].iter().product()
     }
 
     /// Bit k is set if view k is contiguous: its elements lie in the order in which they are counted.
-    pub(super) fn flat(&self) -> u32 {
+    pub(crate) fn flat(&self) -> u32 {
         let mut flat = 0;
         for (k, strides) in self.strides.iter().enumerate() {
             let mut expected = 1;
@@ -121,12 +116,12 @@ impl<const N: usize> Merged<N> {
     }
 
     /// Whether every view is contiguous.
-    pub(super) fn all_flat(&self) -> bool {
+    pub(crate) fn all_flat(&self) -> bool {
         self.flat() == (1 << N) - 1
     }
 
     /// Whether a view's rows have neighbours in memory and begin a multiple of `pack` elements apart.
-    pub(super) fn in_packs(&self, view: usize, pack: usize) -> bool {
+    pub(crate) fn in_packs(&self, view: usize, pack: usize) -> bool {
         match &self.strides[view][..self.rank] {
             [1, outer @ ..] => outer.iter().all(|step| step % pack == 0),
             _ => false,
@@ -135,23 +130,23 @@ impl<const N: usize> Merged<N> {
 
     /// Calls `launch` with layouts of at most `limit` elements, cut along the outermost dimensions, and with the number
     /// of the first element of each in row-major order: where its results go. Never for an empty layout.
-    pub(super) fn launches(
+    pub(crate) fn launches<E>(
         &self,
         limit: usize,
-        launch: &mut dyn FnMut(usize, &Self) -> HipResult<()>,
-    ) -> HipResult<()> {
+        launch: &mut dyn FnMut(usize, &Self) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.count() == 0 {
             return Ok(());
         }
         self.cut(limit, 0, launch)
     }
 
-    fn cut(
+    fn cut<E>(
         &self,
         limit: usize,
         first: usize,
-        launch: &mut dyn FnMut(usize, &Self) -> HipResult<()>,
-    ) -> HipResult<()> {
+        launch: &mut dyn FnMut(usize, &Self) -> Result<(), E>,
+    ) -> Result<(), E> {
         let count = self.count();
         if count <= limit {
             return launch(first, self);
@@ -173,8 +168,8 @@ impl<const N: usize> Merged<N> {
         Ok(())
     }
 
-    /// As kernels take it. The layout has 1 to `MAX_LAUNCH` elements.
-    pub(super) fn pack(&self) -> KernelLayout<N> {
+    /// As kernels take it. The layout has 1 to 2^31 - 1 elements.
+    pub(crate) fn pack(&self) -> KernelLayout<N> {
         let mut layout = KernelLayout {
             rank: self.rank as u32,
             count: self.count() as u32,
@@ -197,7 +192,7 @@ impl<const N: usize> Merged<N> {
 /// Source: Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994, section 4.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(super) struct Divisor {
+pub(crate) struct Divisor {
     size: u32,
     magic: u32,
     shift: u32,
@@ -205,7 +200,7 @@ pub(super) struct Divisor {
 
 impl Divisor {
     /// For a dimension of 1 to 2^31 - 1 elements.
-    pub(super) fn of(size: usize) -> Self {
+    pub(crate) fn of(size: usize) -> Self {
         debug_assert!(0 < size && size < 1 << 31);
         let shift = usize::BITS - (size - 1).leading_zeros();
         let magic = (1u64 << (32 + shift)) / size as u64 + 1;
@@ -220,7 +215,7 @@ impl Divisor {
 /// `candle::Layout<N>`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct KernelLayout<const N: usize> {
+pub(crate) struct KernelLayout<const N: usize> {
     rank: u32,
     count: u32,
     flat: u32,
@@ -276,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_merge() -> HipResult<()> {
+    fn neighbours_merge() -> Result<(), Refusal> {
         let view = |strides| View {
             shape: &[2, 3, 1, 4],
             strides,
@@ -291,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn launches_cover_every_element_once() -> HipResult<()> {
+    fn launches_cover_every_element_once() -> Result<(), Refusal> {
         let view = View {
             shape: &[5, 7, 16],
             strides: &[1, 5, 35],
@@ -380,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn more_dimensions_than_kernels_take_are_an_error() -> HipResult<()> {
+    fn more_dimensions_than_kernels_take_are_an_error() -> Result<(), Refusal> {
         let shape = [2; MAX_RANK + 1];
         // No step is as long as all steps of the next dimension.
         let mut strides: [usize; MAX_RANK + 1] =
@@ -419,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_the_parts_of_the_whole_in_order() -> HipResult<()> {
+    fn pieces_are_the_parts_of_the_whole_in_order() -> Result<(), Refusal> {
         let layout = Merged {
             offsets: [3, 100],
             ..unmerged(&[16, 7, 5], [&[5, 81, 1000], &[0, 1, 7]])

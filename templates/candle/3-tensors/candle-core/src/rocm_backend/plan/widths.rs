@@ -1,16 +1,17 @@
 //! Elements that lie together taken as one wider element, so that each access moves up to 16 bytes.
 //!
 //! Kernels that only move bits do not care what their elements are; what a lane moves at a time is decided here.
-use crate::rocm_backend::kernels::{Element, Pointer};
-use crate::rocm_backend::views::Merged;
+use super::launch::Pointer;
+use super::table::Element;
+use super::views::Merged;
 
 /// A layout in elements of `width`.
-pub(super) struct Widened<const N: usize> {
-    pub(super) width: Element,
+pub(crate) struct Widened<const N: usize> {
+    pub(crate) width: Element,
     /// Its offsets are all 0: the addresses have them.
-    pub(super) layout: Merged<N>,
+    pub(crate) layout: Merged<N>,
     /// Of each view's first element.
-    pub(super) addresses: [Pointer; N],
+    pub(crate) addresses: [Pointer; N],
 }
 
 /// The widest elements that describe the same bytes in the same order.
@@ -18,7 +19,7 @@ pub(super) struct Widened<const N: usize> {
 /// `layout` has elements of type `element`; `bases` are the addresses from which its offsets count. Several elements are
 /// one where the innermost dimension is contiguous in every view, and where they, every other stride and every address
 /// are a multiple of their number.
-pub(super) fn widened<const N: usize>(
+pub(crate) fn widened<const N: usize>(
     mut layout: Merged<N>,
     element: Element,
     bases: [Pointer; N],
@@ -78,8 +79,7 @@ fn taken<const N: usize>(mut layout: Merged<N>, several: usize) -> Merged<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rocm_backend::hip::HipResult;
-    use crate::rocm_backend::views::View;
+    use crate::rocm_backend::plan::{Refusal, View};
 
     /// What a view in memory that begins at that address is taken as: bytes of an element, sizes and strides, innermost
     /// first, and the address of the first element.
@@ -88,7 +88,7 @@ mod tests {
         [shape, strides]: [&[usize]; 2],
         offset: usize,
         base: usize,
-    ) -> HipResult<(usize, Vec<usize>, Vec<usize>, usize)> {
+    ) -> Result<(usize, Vec<usize>, Vec<usize>, usize), Refusal> {
         let view = View {
             shape,
             strides,
@@ -105,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_lie_together_are_one() -> HipResult<()> {
+    fn elements_that_lie_together_are_one() -> Result<(), Refusal> {
         fn floats(
             view: [&[usize]; 2],
             offset: usize,
             base: usize,
-        ) -> HipResult<(usize, Vec<usize>, Vec<usize>, usize)> {
+        ) -> Result<(usize, Vec<usize>, Vec<usize>, usize), Refusal> {
             taken_as(Element::F32, view, offset, base)
         }
         // A row: as wide as its length and its address are multiples of.
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_any_size_become_wider() -> HipResult<()> {
+    fn elements_of_any_size_become_wider() -> Result<(), Refusal> {
         for (element, expected) in [
             (Element::U8, (16, vec![3], vec![1], 0)),
             (Element::F16, (16, vec![6], vec![1], 0)),
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_of_two_views_decides() -> HipResult<()> {
+    fn the_narrower_of_two_views_decides() -> Result<(), Refusal> {
         let view = |strides, offset| View {
             shape: &[3, 8],
             strides,
             offset,
         };
-        let bytes = |views| -> HipResult<_> {
+        let bytes = |views| -> Result<_, Refusal> {
             let wide = widened(Merged::of(views)?, Element::F32, [Pointer::NULL; 2]);
             Ok(wide.width.size())
         };

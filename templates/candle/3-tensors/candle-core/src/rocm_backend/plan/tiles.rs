@@ -1,12 +1,12 @@
 //! How the permute kernels cut a view into tiles: the host's side of `Tiles` in `permute.hip`.
-use crate::rocm_backend::kernels::{Argument, Pointer};
-use crate::rocm_backend::views::{Divisor, KernelLayout, Merged};
+use super::launch::{Argument, Pointer};
+use super::views::{Divisor, KernelLayout, Merged};
 
 /// `candle::Tiles`: a copy of a view x to contiguous memory y, in which dimension X is contiguous in x, and dimension Y
 /// in y.
 #[repr(C)]
-pub(super) struct Tiles {
-    pub(super) count: u32,
+pub(crate) struct Tiles {
+    pub(crate) count: u32,
     size_x: u32,
     size_y: u32,
     /// Squares of a tile along X are two to this power.
@@ -28,24 +28,24 @@ pub(super) struct Tiles {
 unsafe impl Argument for Tiles {}
 
 /// What tiles are made of.
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Squares of a tile, a power of two.
-    pub(super) squares: usize,
+    pub(crate) squares: usize,
     /// Elements along a side of a square.
-    pub(super) side: usize,
+    pub(crate) side: usize,
     /// Tiles are of use if they hold an element in one of so many places.
-    pub(super) least_use: usize,
+    pub(crate) least_use: usize,
     /// Where x and y begin.
-    pub(super) starts: [Pointer; 2],
+    pub(crate) starts: [Pointer; 2],
     /// Bytes of an element.
-    pub(super) size: usize,
+    pub(crate) size: usize,
 }
 
 impl Tiles {
     /// Tiles for a layout of two views, x and y, of which y is contiguous.
     ///
     /// `None` where tiles do not help: no dimension but Y is contiguous in x, or too few places would hold an element.
-    pub(super) fn of(layout: &Merged<2>, shape: &Shape) -> Option<Self> {
+    pub(crate) fn of(layout: &Merged<2>, shape: &Shape) -> Option<Self> {
         let side = shape.side;
         let [from_x, to_y] = layout.strides;
         let dimension = (1..layout.rank).find(|&d| from_x[d] == 1)?;
@@ -114,8 +114,7 @@ fn squares(all: usize, needed_x: usize, needed_y: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rocm_backend::hip::HipResult;
-    use crate::rocm_backend::views::View;
+    use crate::rocm_backend::plan::{Refusal, View};
 
     /// Squares of four elements of 4 bytes.
     const FOURS: Shape = Shape {
@@ -127,7 +126,7 @@ mod tests {
     };
 
     /// A copy of x, matrices whose columns lie `step` apart, to matrices of rows without gaps.
-    fn turned([matrices, rows, columns]: [usize; 3], step: usize) -> HipResult<Merged<2>> {
+    fn turned([matrices, rows, columns]: [usize; 3], step: usize) -> Result<Merged<2>, Refusal> {
         let shape = [matrices, rows, columns];
         let view = |strides| View {
             shape: &shape,
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_cover_matrices() -> HipResult<()> {
+    fn tiles_cover_matrices() -> Result<(), Refusal> {
         for (shape, log_squares_x, along_x, along_y) in [
             // Tiles of 64 by 64 elements, of 512 by 8 and of 8 by 512.
             ([1, 1000, 600], 4, 16, 10),
@@ -182,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn tiles_that_are_mostly_empty_are_of_no_use() -> HipResult<()> {
-        let tiles = |shape| -> HipResult<_> { Ok(Tiles::of(&turned(shape, 2000)?, &FOURS)) };
+    fn tiles_that_are_mostly_empty_are_of_no_use() -> Result<(), Refusal> {
+        let tiles = |shape| -> Result<_, Refusal> { Ok(Tiles::of(&turned(shape, 2000)?, &FOURS)) };
         // One tile of 4096 places for 1024 elements, or for fewer.
         assert!(tiles([1, 64, 16])?.is_some());
         assert!(tiles([1, 60, 16])?.is_none());
@@ -203,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn packs_are_read_and_written_where_all_rows_are_aligned() -> HipResult<()> {
-        let packs = |shape, step, [x, y]: [usize; 2], size| -> HipResult<_> {
+    fn packs_are_read_and_written_where_all_rows_are_aligned() -> Result<(), Refusal> {
+        let packs = |shape, step, [x, y]: [usize; 2], size| -> Result<_, Refusal> {
             let shape_of_tiles = Shape {
                 starts: [Pointer::NULL.offset(x), Pointer::NULL.offset(y)],
                 size,
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_layout_has_the_other_dimensions() -> HipResult<()> {
+    fn what_is_left_of_a_layout_has_the_other_dimensions() -> Result<(), Refusal> {
         let shape = [2, 3, 5, 7];
         let view = |strides, offset| View {
             shape: &shape,

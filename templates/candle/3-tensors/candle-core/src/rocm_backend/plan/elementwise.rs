@@ -1,51 +1,121 @@
 //! Launches of kernels built on `candle_rocm/elementwise.h`: one kernel for contiguous memory and any other views.
+use super::family::Kernel;
+use super::launch::{Argument, Launch, Pointer};
+use super::launcher::Launcher;
 use super::number::Number;
-use super::operand::{uninit, Operand};
-use crate::rocm_backend::kernels::{Argument, Kernel, Pointer};
-use crate::rocm_backend::views::{Merged, MAX_LAUNCH};
-use crate::rocm_backend::RocmStorage;
-use crate::{DType, Result};
+use super::table;
+use super::views::{Merged, Operand};
 
-/// A new contiguous tensor of the inputs' common shape.
-///
+/// Elementwise functions of one tensor.
+pub(crate) fn unary<L: Launcher>(
+    launcher: &L,
+    kernel: Kernel,
+    x: Operand<'_>,
+    y: Output,
+) -> Result<(), L::Error> {
+    let block = table::unary::BLOCK.on(launcher.tuning());
+    elementwise(launcher, kernel, block, [x], y, &[])
+}
+
+/// Arithmetic of two tensors.
+pub(crate) fn binary<L: Launcher>(
+    launcher: &L,
+    kernel: Kernel,
+    operands: [Operand<'_>; 2],
+    y: Output,
+) -> Result<(), L::Error> {
+    let block = table::binary::BLOCK.on(launcher.tuning());
+    elementwise(launcher, kernel, block, operands, y, &[])
+}
+
+/// Comparisons of two tensors.
+pub(crate) fn compare<L: Launcher>(
+    launcher: &L,
+    kernel: Kernel,
+    operands: [Operand<'_>; 2],
+    y: Output,
+) -> Result<(), L::Error> {
+    elementwise(launcher, kernel, table::compare::BLOCK, operands, y, &[])
+}
+
+/// One element type to another.
+pub(crate) fn cast<L: Launcher>(
+    launcher: &L,
+    kernel: Kernel,
+    x: Operand<'_>,
+    y: Output,
+) -> Result<(), L::Error> {
+    let block = table::cast::BLOCK.on(launcher.tuning());
+    elementwise(launcher, kernel, block, [x], y, &[])
+}
+
+/// Elementwise functions of one tensor and of numbers.
+pub(crate) fn parametric<L: Launcher>(
+    launcher: &L,
+    kernel: Kernel,
+    x: Operand<'_>,
+    numbers: &[Number],
+    y: Output,
+) -> Result<(), L::Error> {
+    let block = table::parametric::BLOCK;
+    elementwise(launcher, kernel, block, [x], y, numbers)
+}
+
+/// Elements of one tensor or another; the condition comes first.
+pub(crate) fn select<L: Launcher>(
+    launcher: &L,
+    kernel: Kernel,
+    operands: [Operand<'_>; 3],
+    y: Output,
+) -> Result<(), L::Error> {
+    elementwise(launcher, kernel, table::r#where::BLOCK, operands, y, &[])
+}
+
+/// Where results go, contiguously.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) start: Pointer,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+}
+
 /// The kernel takes (y, x..., numbers..., packs, layout of the inputs).
-pub(super) fn elementwise<const N: usize>(
+fn elementwise<L: Launcher, const N: usize>(
+    launcher: &L,
     kernel: Kernel,
     block: usize,
     inputs: [Operand<'_>; N],
-    dtype: DType,
+    output: Output,
     numbers: &[Number],
-) -> Result<RocmStorage> {
-    let device = inputs[0].device();
-    let merged = Merged::of(inputs.map(|x| x.view()))?;
-    let output = uninit(merged.count(), dtype, device)?;
-    let size = dtype.size_in_bytes();
-    let pack = lanes(size, &inputs.map(|x| x.size()));
-    merged.launches(MAX_LAUNCH, &mut |first, piece| {
-        let y = output.pointer().offset(first * size);
+) -> Result<(), L::Error> {
+    let merged = Merged::of(inputs.map(|x| x.view))?;
+    let size = output.size;
+    let pack = lanes(size, &inputs.map(|x| x.size));
+    merged.launches(launcher.limits().elements, &mut |first, piece| {
+        let y = output.start.offset(first * size);
         let starts: [Pointer; N] =
-            std::array::from_fn(|k| inputs[k].base().offset(piece.offsets[k] * inputs[k].size()));
-        let read = starts.iter().zip(&inputs).map(|(x, of)| (*x, of.size()));
+            std::array::from_fn(|k| inputs[k].base.offset(piece.offsets[k] * inputs[k].size));
+        let read = starts.iter().zip(&inputs).map(|(x, of)| (*x, of.size));
         let packs = Packs::of(piece, pack, read.chain([(y, size)]));
         let layout = piece.pack();
         let blocks = packs.blocks(piece.count(), block);
-        let mut launch = device.launch(kernel)?.threads(blocks, block).arg(&y);
+        let launch = Launch::new(launcher, kernel);
+        let mut launch = launch.threads(blocks, block).arg(&y);
         for start in &starts {
             launch = launch.arg(start);
         }
         for number in numbers {
             launch = launch.arg(number);
         }
-        // SAFETY: the arguments of elementwise kernels; the output has an element for each of the layout, and Candle's
-        // layouts stay within their storages.
+        // SAFETY: the arguments of elementwise kernels; the output has an element for each of the layout, and the views
+        // stay within their memory.
         unsafe { launch.arg(&packs).arg(&layout).enqueue() }
-    })?;
-    Ok(output)
+    })
 }
 
 /// Elements that a thread makes: 16 bytes of the narrowest type, but no more than 32 bytes of another; of results 16 bytes,
 /// so that a wave writes without a gap, unless there are several operands to be read at a time.
-pub(super) fn lanes(output: usize, inputs: &[usize]) -> usize {
+pub(crate) fn lanes(output: usize, inputs: &[usize]) -> usize {
     let sizes = || inputs.iter().copied().chain([output]);
     let (narrowest, widest) = (sizes().min().unwrap_or(1), sizes().max().unwrap_or(1));
     let written = if inputs.len() > 1 { 32 } else { 16 };
@@ -55,7 +125,7 @@ pub(super) fn lanes(output: usize, inputs: &[usize]) -> usize {
 /// `candle::Packs`: how a launch deals results to threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Packs {
+pub(crate) struct Packs {
     /// Packs that are contiguous and aligned in all operands and in the result: thread i makes the i-th.
     whole: u32,
     /// Neighbouring results of every other thread: a pack, or 1.
@@ -69,7 +139,7 @@ unsafe impl Argument for Packs {}
 
 impl Packs {
     /// One result to a thread.
-    pub(super) const SINGLE: Self = Self {
+    pub(crate) const SINGLE: Self = Self {
         whole: 0,
         lanes: 1,
         unbroken: 0,
@@ -77,7 +147,7 @@ impl Packs {
 
     /// Packs of `pack` results, or single ones where rows of views are shorter than that. `starts` are the addresses at
     /// which the operands and the result begin, with the bytes of an element of each.
-    pub(super) fn of<const N: usize>(
+    pub(crate) fn of<const N: usize>(
         layout: &Merged<N>,
         pack: usize,
         mut starts: impl Iterator<Item = (Pointer, usize)>,
@@ -107,20 +177,15 @@ impl Packs {
     }
 
     /// Blocks of a launch that makes `count` results.
-    pub(super) fn blocks(self, count: usize, block: usize) -> usize {
+    pub(crate) fn blocks(self, count: usize, block: usize) -> usize {
         count.div_ceil(self.lanes as usize * block)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::where_cond::where_cond;
     use super::*;
-    use crate::backend::BackendDevice;
-    use crate::rocm_backend::hip::HipResult;
-    use crate::rocm_backend::testing::{gpu, launches_of};
-    use crate::rocm_backend::views::View;
-    use crate::Layout;
+    use crate::rocm_backend::plan::{Refusal, View};
 
     #[test]
     fn threads_move_16_bytes_of_the_narrowest_and_32_of_the_widest() {
@@ -152,14 +217,14 @@ mod tests {
     }
 
     /// Packs of four results, whose operands and which themselves begin at these addresses; elements of 4 bytes.
-    fn fours<const N: usize>(views: [View<'_>; N], starts: &[usize]) -> HipResult<[u32; 3]> {
+    fn fours<const N: usize>(views: [View<'_>; N], starts: &[usize]) -> Result<[u32; 3], Refusal> {
         let starts = starts.iter().map(|&at| (Pointer::NULL.offset(at), 4));
         let packs = Packs::of(&Merged::of(views)?, 4, starts);
         Ok([packs.whole, packs.lanes, packs.unbroken])
     }
 
     #[test]
-    fn contiguous_operands_are_read_in_whole_packs() -> HipResult<()> {
+    fn contiguous_operands_are_read_in_whole_packs() -> Result<(), Refusal> {
         let ten = view(&[10], &[1]);
         assert_eq!(fours([ten], &[0, 32])?, [2, 4, 0]);
         assert_eq!(fours([ten, ten], &[16, 0, 48])?, [2, 4, 0]);
@@ -172,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_aligned_if_a_pack_of_its_elements_is() -> HipResult<()> {
+    fn an_address_is_aligned_if_a_pack_of_its_elements_is() -> Result<(), Refusal> {
         let layout = Merged::of([view(&[40], &[1])])?;
         for (at, size, whole) in [
             (16, 4, 10),
@@ -193,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_taken_in_packs_if_they_hold_one() -> HipResult<()> {
+    fn rows_are_taken_in_packs_if_they_hold_one() -> Result<(), Refusal> {
         let (single, broken, unbroken) = ([0, 1, 0], [0, 4, 0], [0, 4, 1]);
         for (shape, strides, expected) in [
             (&[5, 3], &[8, 1], single),
@@ -212,39 +277,6 @@ mod tests {
         assert_eq!(fours([rows, one], &[0, 0, 0])?, unbroken);
         assert_eq!(fours([rows, one], &[4, 0, 0])?, broken);
         assert_eq!(fours([rows, view(&shape, odd)], &[0, 0, 0])?, broken);
-        Ok(())
-    }
-
-    #[test]
-    fn each_launch_goes_on_where_the_one_before_ended() -> Result<()> {
-        let Some(device) = gpu("each_launch_goes_on_where_the_one_before_ended") else {
-            return Ok(());
-        };
-        // 1000 rows of 9 elements: those of the condition are parts of rows, the others columns.
-        let chosen: Vec<u8> = (0..1000 * 11).map(|i| (i * i % 7 < 3).into()).collect();
-        let yes: Vec<f64> = (0..9000).map(f64::from).collect();
-        let no: Vec<f64> = yes.iter().map(|value| -value).collect();
-        let on_device = |of: &[f64]| device.storage_from_slice(of);
-        let (condition, a, b) = (
-            device.storage_from_slice(&chosen)?,
-            on_device(&yes)?,
-            on_device(&no)?,
-        );
-        let parts = Layout::contiguous((1000, 11)).narrow(1, 1, 9)?;
-        let turned = Layout::contiguous((9, 1000)).transpose(0, 1)?;
-        let choose = || where_cond(&condition, &parts, &a, &turned, &b, &turned);
-        let (y, launches) = launches_of(choose);
-        let y = y?;
-        let mut found = vec![0; y.size()];
-        y.copy_to_host(&mut found)?;
-        let mut wanted: Vec<u8> = Vec::new();
-        for (row, column) in (0..9000).map(|place| (place / 9, place % 9)) {
-            let at = column * 1000 + row;
-            let value = [no[at], yes[at]][usize::from(chosen[row * 11 + 1 + column])];
-            wanted.extend(value.to_ne_bytes());
-        }
-        assert!(found == wanted);
-        assert_eq!(launches.len(), 3); // of 455 rows each, and of the rest
         Ok(())
     }
 

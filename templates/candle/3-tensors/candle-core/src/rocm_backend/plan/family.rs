@@ -1,6 +1,6 @@
 //! How kernels are named and numbered: families, the ops in them, and the element types that ops are made for.
 
-use super::table::TUNINGS;
+use super::table::{Element, TUNINGS};
 
 /// Which of the tunings of the kernel table an architecture has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(crate) struct Tuning(usize);
 
 impl Tuning {
     /// For kernels that are compiled for `architecture`, such as "gfx90a:sramecc+:xnack-".
-    pub(super) fn of(architecture: &str) -> Self {
+    pub(crate) fn of(architecture: &str) -> Self {
         let mut names = TUNINGS.iter();
         let own = names.position(|name| architecture.starts_with(name));
         Self(own.map_or(0, |number| number + 1))
@@ -17,7 +17,7 @@ impl Tuning {
 
 /// A number of the kernel table that depends on the architecture: the usual one, then one for each tuning.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tuned(pub(super) [usize; TUNINGS.len() + 1]);
+pub(crate) struct Tuned(pub(crate) [usize; TUNINGS.len() + 1]);
 
 impl Tuned {
     pub(crate) const fn on(self, tuning: Tuning) -> usize {
@@ -25,86 +25,12 @@ impl Tuned {
     }
 }
 
-/// An element type of kernels: Candle's, or bits of a width for kernels that only move them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Element {
-    U8,
-    U32,
-    I16,
-    I32,
-    I64,
-    BF16,
-    F16,
-    F32,
-    F64,
-    F8E4M3,
-    B8,
-    B16,
-    B32,
-    B64,
-    B128,
-}
-
-impl Element {
-    /// As it stands in the symbols of kernels.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::U32 => "u32",
-            Self::I16 => "i16",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::BF16 => "bf16",
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::F8E4M3 => "f8e4m3",
-            Self::B8 => "b8",
-            Self::B16 => "b16",
-            Self::B32 => "b32",
-            Self::B64 => "b64",
-            Self::B128 => "b128",
-        }
-    }
-
-    /// Bytes.
-    pub(crate) const fn size(self) -> usize {
-        match self {
-            Self::U8 | Self::F8E4M3 | Self::B8 => 1,
-            Self::I16 | Self::BF16 | Self::F16 | Self::B16 => 2,
-            Self::U32 | Self::I32 | Self::F32 | Self::B32 => 4,
-            Self::I64 | Self::F64 | Self::B64 => 8,
-            Self::B128 => 16,
-        }
-    }
-
-    /// Bytes of the type that kernels compute in: f32 for narrower floats, otherwise the element type itself.
-    pub(crate) const fn wide_size(self) -> usize {
-        match self {
-            Self::BF16 | Self::F16 | Self::F8E4M3 => 4,
-            _ => self.size(),
-        }
-    }
-
-    /// The type of the same size for kernels that only move bits.
-    pub(crate) const fn bits(self) -> Self {
-        match self.size() {
-            1 => Self::B8,
-            2 => Self::B16,
-            4 => Self::B32,
-            8 => Self::B64,
-            _ => Self::B128,
-        }
-    }
-}
-
 /// A set of element types.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TypeSet(u16);
+pub(crate) struct TypeSet(u16);
 
 impl TypeSet {
-    pub(super) const fn of(elements: &[Element]) -> Self {
+    pub(crate) const fn of(elements: &[Element]) -> Self {
         let mut bits = 0;
         let mut i = 0;
         while i < elements.len() {
@@ -131,27 +57,26 @@ impl TypeSet {
 /// A kernel source.
 #[derive(Debug)]
 pub(crate) struct Family {
-    pub(super) number: usize,
-    pub(super) name: &'static str,
-    pub(super) source: &'static str,
-    pub(super) variants: &'static [&'static str],
+    pub(crate) number: usize,
+    pub(crate) name: &'static str,
+    pub(crate) variants: &'static [&'static str],
     /// How many numbers its kernels take.
-    pub(super) kernels: usize,
+    pub(crate) kernels: usize,
 }
 
 /// The kernels of one operation, which are numbered by element types, then by variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
-    pub(super) family: &'static Family,
-    pub(super) name: &'static str,
+    pub(crate) family: &'static Family,
+    pub(crate) name: &'static str,
     /// Number of the op's first kernel in its family.
-    pub(super) first: usize,
+    pub(crate) first: usize,
     /// The types of each role, such as source and target of a cast.
-    pub(super) types: &'static [TypeSet],
+    pub(crate) types: &'static [TypeSet],
     /// Those of the family's variants that the op has.
-    pub(super) variants: &'static [usize],
+    pub(crate) variants: &'static [usize],
     /// Whether there is no kernel for equal types.
-    pub(super) distinct: bool,
+    pub(crate) distinct: bool,
 }
 
 impl Op {
@@ -212,17 +137,17 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(super) fn family(&self) -> &'static Family {
+    pub(crate) fn family(&self) -> &'static Family {
         self.op.family
     }
 
     /// Its number in the family.
-    pub(super) fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.index
     }
 
     /// Its name in the source; needed once, when the kernel is loaded.
-    pub(in crate::rocm_backend) fn symbol(&self) -> String {
+    pub(crate) fn symbol(&self) -> String {
         let roles = &self.types[..self.op.types.len()];
         let mut parts = vec![self.op.name];
         parts.extend(roles.iter().map(|element| element.name()));
@@ -297,7 +222,6 @@ mod tests {
     static FAMILY: Family = Family {
         number: 0,
         name: "made-up",
-        source: "",
         variants: &["", "wide", "long"],
         kernels: 100,
     };

@@ -1,13 +1,8 @@
-//! Launches of kernels.
-use super::module::Function;
-use crate::rocm_backend::api;
-use crate::rocm_backend::hip::HipResult;
+//! Launches: a kernel, the grid and the arguments that it gets.
+use super::family::Kernel;
+use super::launcher::Launcher;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-
-/// The most blocks of a launch whose kernel strides over the rest; HIP takes fewer than 2^32 threads in a dimension. In
-/// the crate's own tests they stride soon.
-pub(crate) const MAX_GRID: usize = if cfg!(test) { 1 << 5 } else { 1 << 20 };
 
 /// The most arguments that a kernel takes.
 const MAX_ARGUMENTS: usize = 20;
@@ -52,41 +47,35 @@ unsafe impl Argument for f64 {}
 unsafe impl Argument for Pointer {}
 
 /// A kernel with the grid and the arguments that it gets.
-pub(crate) struct Launch<'a> {
-    function: Function,
-    stream: api::hipStream_t,
-    grid: [u32; 3],
-    block: [u32; 2],
-    lds: u32,
+pub(crate) struct Launch<'a, L> {
+    launcher: &'a L,
+    pub(crate) kernel: Kernel,
+    /// Blocks in x, y and z.
+    pub(crate) grid: [u32; 3],
+    /// Threads of a block in x and y.
+    pub(crate) block: [u32; 2],
+    /// Bytes of LDS that each block gets beside what the kernel declares.
+    pub(crate) lds: u32,
     arguments: [*mut c_void; MAX_ARGUMENTS],
+    sizes: [usize; MAX_ARGUMENTS],
     count: usize,
     borrowed: PhantomData<&'a ()>,
-    /// What it is recorded as.
-    #[cfg(test)]
-    kernel: String,
 }
 
-impl<'a> Launch<'a> {
-    /// Of a function on a stream of the current device: one thread, no arguments yet.
-    pub(crate) fn new(function: Function, stream: api::hipStream_t) -> Self {
+impl<'a, L: Launcher> Launch<'a, L> {
+    /// One thread, no arguments yet.
+    pub(crate) fn new(launcher: &'a L, kernel: Kernel) -> Self {
         Self {
-            function,
-            stream,
+            launcher,
+            kernel,
             grid: [1; 3],
             block: [1; 2],
             lds: 0,
             arguments: [std::ptr::null_mut(); MAX_ARGUMENTS],
+            sizes: [0; MAX_ARGUMENTS],
             count: 0,
             borrowed: PhantomData,
-            #[cfg(test)]
-            kernel: String::new(),
         }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn named(mut self, kernel: String) -> Self {
-        self.kernel = kernel;
-        self
     }
 
     /// So many blocks of so many threads.
@@ -98,7 +87,8 @@ impl<'a> Launch<'a> {
 
     /// As `threads`, for a kernel whose threads stride over what fewer blocks leave.
     pub(crate) fn strided(self, blocks: usize, block: usize) -> Self {
-        self.threads(blocks.min(MAX_GRID), block)
+        let most = self.launcher.limits().blocks;
+        self.threads(blocks.min(most), block)
     }
 
     /// So many blocks in y for each in x.
@@ -128,8 +118,20 @@ impl<'a> Launch<'a> {
     /// The next argument.
     pub(crate) fn arg<T: Argument + ?Sized>(mut self, value: &'a T) -> Self {
         self.arguments[self.count] = (value as *const T).cast_mut().cast();
+        self.sizes[self.count] = std::mem::size_of_val(value);
         self.count += 1;
         self
+    }
+
+    /// Where the arguments are, in their order.
+    pub(crate) fn addresses(&mut self) -> &mut [*mut c_void] {
+        &mut self.arguments[..self.count]
+    }
+
+    /// Bytes of each argument.
+    #[allow(dead_code)] // for launchers that look at launches
+    pub(crate) fn sizes(&self) -> &[usize] {
+        &self.sizes[..self.count]
     }
 
     /// Queues the launch.
@@ -137,20 +139,8 @@ impl<'a> Launch<'a> {
     /// # Safety
     /// The arguments are those that the kernel takes, and what they point to on the device is large enough and stays
     /// allocated until the stream has come so far.
-    pub(crate) unsafe fn enqueue(mut self) -> HipResult<()> {
-        #[cfg(test)]
-        crate::rocm_backend::testing::record(crate::rocm_backend::testing::Launched {
-            kernel: std::mem::take(&mut self.kernel),
-            grid: self.grid,
-            block: self.block,
-            lds: self.lds,
-        });
-        let arguments = &mut self.arguments[..self.count];
-        let block = [self.block[0], self.block[1], 1];
-        // SAFETY: the stream is the current device's; for the rest the caller answers.
-        unsafe {
-            self.function
-                .enqueue(self.stream, self.grid, block, self.lds, arguments)
-        }
+    pub(crate) unsafe fn enqueue(self) -> Result<(), L::Error> {
+        // SAFETY: the caller answers.
+        unsafe { self.launcher.enqueue(self) }
     }
 }

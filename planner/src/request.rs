@@ -1,0 +1,187 @@
+//! What can be asked for.
+use crate::recorder::{Device, Recorder};
+use crate::rocm_backend::plan::table::{self, Element};
+use crate::rocm_backend::plan::{
+    self, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Refusal, View,
+};
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) device: Device,
+    #[serde(flatten)]
+    pub(crate) asked: Operation,
+}
+
+/// An operation with its operands; types by their names in the symbols of kernels.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "plan", rename_all = "snake_case")]
+pub(crate) enum Operation {
+    Unary {
+        op: String,
+        x: Tensor,
+        y: Tensor,
+    },
+    Binary {
+        op: String,
+        lhs: Tensor,
+        rhs: Tensor,
+        y: Tensor,
+    },
+    Compare {
+        op: String,
+        lhs: Tensor,
+        rhs: Tensor,
+        y: Tensor,
+    },
+    Cast {
+        x: Tensor,
+        y: Tensor,
+    },
+    Parametric {
+        op: String,
+        x: Tensor,
+        numbers: Vec<Vec<u8>>,
+        y: Tensor,
+    },
+    Select {
+        condition: Tensor,
+        on_true: Tensor,
+        on_false: Tensor,
+        y: Tensor,
+    },
+    Fill {
+        y: Tensor,
+        element: Vec<u8>,
+    },
+    Contiguous {
+        x: Tensor,
+        y: Tensor,
+    },
+    Copy2d {
+        x: Tensor,
+        y: Tensor,
+    },
+}
+
+/// Memory and a view of it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Tensor {
+    address: usize,
+    element: String,
+    shape: Vec<usize>,
+    strides: Vec<usize>,
+    offset: usize,
+}
+
+impl Tensor {
+    fn element(&self) -> Result<Element, Refusal> {
+        let named = |element: &Element| element.name() == self.element;
+        let found = Element::ALL.into_iter().find(named);
+        found.ok_or_else(|| Refusal(format!("no element type `{}`", self.element)))
+    }
+
+    fn operand(&self) -> Result<Operand<'_>, Refusal> {
+        Ok(Operand {
+            base: Pointer::NULL.offset(self.address),
+            size: self.element()?.size(),
+            view: View {
+                shape: &self.shape,
+                strides: &self.strides,
+                offset: self.offset,
+            },
+        })
+    }
+
+    /// As results are written: contiguously, from the first element of the view on.
+    fn output(&self) -> Result<Output, Refusal> {
+        let size = self.element()?.size();
+        Ok(Output {
+            start: self.start()?,
+            size,
+        })
+    }
+
+    fn start(&self) -> Result<Pointer, Refusal> {
+        Ok(Pointer::NULL.offset(self.address + self.offset * self.element()?.size()))
+    }
+}
+
+pub(crate) trait Asked {
+    fn plan(&self, recorder: &Recorder) -> Result<(), Refusal>;
+}
+
+impl Asked for Operation {
+    fn plan(&self, recorder: &Recorder) -> Result<(), Refusal> {
+        match self {
+            Self::Unary { op, x, y } => {
+                let kernel = kernel(table::unary::OPS, op, &[x])?;
+                plan::unary(recorder, kernel, x.operand()?, y.output()?)
+            }
+            Self::Binary { op, lhs, rhs, y } => {
+                let kernel = kernel(table::binary::OPS, op, &[lhs])?;
+                plan::binary(
+                    recorder,
+                    kernel,
+                    [lhs.operand()?, rhs.operand()?],
+                    y.output()?,
+                )
+            }
+            Self::Compare { op, lhs, rhs, y } => {
+                let kernel = kernel(table::compare::OPS, op, &[lhs])?;
+                plan::compare(
+                    recorder,
+                    kernel,
+                    [lhs.operand()?, rhs.operand()?],
+                    y.output()?,
+                )
+            }
+            Self::Cast { x, y } => {
+                let kernel = kernel(table::cast::OPS, "cast", &[x, y])?;
+                plan::cast(recorder, kernel, x.operand()?, y.output()?)
+            }
+            Self::Parametric { op, x, numbers, y } => {
+                let kernel = kernel(table::parametric::OPS, op, &[x])?;
+                let numbers: Vec<_> = numbers.iter().map(|bytes| Number::of(bytes)).collect();
+                plan::parametric(recorder, kernel, x.operand()?, &numbers, y.output()?)
+            }
+            Self::Select {
+                condition,
+                on_true,
+                on_false,
+                y,
+            } => {
+                let types = [condition.element()?.bits(), on_true.element()?.bits()];
+                let kernel = found(table::r#where::WHERE.kernel(&types), "where")?;
+                let operands = [
+                    condition.operand()?,
+                    on_true.operand()?,
+                    on_false.operand()?,
+                ];
+                plan::select(recorder, kernel, operands, y.output()?)
+            }
+            Self::Fill { y, element } => {
+                plan::fill(recorder, y.operand()?, y.element()?, Pattern::of(element))
+            }
+            Self::Contiguous { x, y } => {
+                plan::contiguous(recorder, x.operand()?, x.element()?, y.start()?)
+            }
+            Self::Copy2d { x, y } => {
+                plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)
+            }
+        }
+    }
+}
+
+/// The kernel of an op for the types of these tensors.
+fn kernel(ops: &[Op], op: &str, typed: &[&Tensor]) -> Result<Kernel, Refusal> {
+    let types = typed
+        .iter()
+        .map(|tensor| tensor.element())
+        .collect::<Result<Vec<_>, _>>()?;
+    found(Op::named(ops, op).and_then(|op| op.kernel(&types)), op)
+}
+
+fn found(kernel: Option<Kernel>, op: &str) -> Result<Kernel, Refusal> {
+    kernel.ok_or_else(|| Refusal(format!("`{op}` has no kernel for these types")))
+}

@@ -1,0 +1,56 @@
+//! Plans of launches on a device.
+use super::hip::HipResult;
+use super::plan::{Launch, Launcher, Limits, Refusal, Tuning};
+use super::{RocmDevice, RocmError};
+
+/// In the crate's own tests launches are cut early and kernels stride soon, so that small tensors take many launches.
+const LIMITS: Limits = if cfg!(test) {
+    Limits {
+        elements: 1 << 12,
+        blocks: 1 << 5,
+        ..Limits::USUAL
+    }
+} else {
+    Limits::USUAL
+};
+pub(super) const MAX_LAUNCH: usize = LIMITS.elements;
+pub(super) const MAX_GRID: usize = LIMITS.blocks;
+
+impl Launcher for RocmDevice {
+    type Error = RocmError;
+
+    fn tuning(&self) -> Tuning {
+        self.tuning()
+    }
+
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> HipResult<()> {
+        #[cfg(test)]
+        super::testing::record(super::testing::Launched {
+            kernel: launch.kernel.symbol(),
+            grid: launch.grid,
+            block: launch.block,
+            lds: launch.lds,
+        });
+        let (grid, [x, y], lds) = (launch.grid, launch.block, launch.lds);
+        let function = self.function(launch.kernel)?;
+        let stream = self.stream().handle();
+        // SAFETY: the stream is the current device's; for the rest the caller answers.
+        unsafe { function.enqueue(stream, grid, [x, y, 1], lds, launch.addresses()) }
+    }
+}
+
+impl From<Refusal> for RocmError {
+    fn from(refusal: Refusal) -> Self {
+        refusal.0.into()
+    }
+}
+
+impl From<Refusal> for crate::Error {
+    fn from(refusal: Refusal) -> Self {
+        RocmError::from(refusal).into()
+    }
+}

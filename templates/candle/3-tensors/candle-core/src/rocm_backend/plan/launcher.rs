@@ -1,0 +1,54 @@
+//! What launches are planned for, and where they go.
+use super::family::Tuning;
+use super::launch::Launch;
+use super::table::permute::LEAST_TILES;
+use std::fmt;
+
+/// Why nothing can be launched for an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Where the host cuts what kernels would not do at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Elements of a launch: a power of two, so that what follows a cut is aligned as before it.
+    pub(crate) elements: usize,
+    /// Blocks of a launch whose kernel strides over the rest.
+    pub(crate) blocks: usize,
+    /// Tiles that are worth a permutation through LDS; fewer leave most of the card idle.
+    pub(crate) least_tiles: usize,
+}
+
+impl Limits {
+    /// Kernels count elements in 31 bits, and HIP takes fewer than 2^32 threads in a dimension.
+    pub(crate) const USUAL: Self = Self {
+        elements: 1 << 30,
+        blocks: 1 << 20,
+        least_tiles: LEAST_TILES,
+    };
+}
+
+/// The stream of a GPU, or whatever stands for one: all that a plan asks of its surroundings.
+pub(crate) trait Launcher: Sized {
+    type Error: From<Refusal>;
+
+    /// Which of the numbers of the kernel table the GPU has.
+    fn tuning(&self) -> Tuning;
+
+    fn limits(&self) -> Limits;
+
+    /// Queues a launch.
+    ///
+    /// # Safety
+    /// The arguments are those that the kernel takes, and what they point to on the device is large enough and stays
+    /// allocated until the launch has run.
+    unsafe fn enqueue(&self, launch: Launch<'_, Self>) -> Result<(), Self::Error>;
+}

@@ -1,0 +1,28 @@
+//! What is launched for an operation: kernels, grids, LDS and arguments, from views of memory, the numbers of the kernel
+//! table and the GPU.
+//!
+//! Nothing here knows Candle's types or calls a library: candle-rocm tests its kernels through these very files.
+mod copy;
+mod elementwise;
+mod family;
+mod fill;
+mod launch;
+mod launcher;
+mod number;
+mod tiles;
+mod views;
+mod widths;
+
+pub(crate) use super::kernel_table as table;
+#[cfg(test)]
+pub(crate) use copy::view_to_contiguous;
+pub(crate) use copy::{contiguous, copy2d};
+pub(crate) use elementwise::{binary, cast, compare, parametric, select, unary, Output};
+pub(crate) use family::{Family, Kernel, Op, Tuned, Tuning, TypeSet};
+pub(crate) use fill::fill;
+pub(crate) use launch::{Argument, Launch, Pointer};
+pub(crate) use launcher::{Launcher, Limits, Refusal};
+pub(crate) use number::{Number, Pattern};
+pub(crate) use views::{Divisor, KernelLayout, Merged, Operand, View};
+#[cfg(test)]
+pub(crate) use widths::Widened;
