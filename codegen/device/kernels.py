@@ -45,7 +45,8 @@ class Kernels:
 
     def plan(self, operation: str, **operands: object) -> list[tuple[str, Launch]]:
         """What the backend launches for an operation on this device, each with its family. Raises as `planner.plan`."""
-        return plan(operation, {"architecture": self.device.architecture, **self.limits}, **operands)
+        device = {name: getattr(self.device, name) for name in ("architecture", "wave_size", "multiprocessors")}
+        return plan(operation, {**device, **self.limits}, **operands)
 
     def run(self, operation: str, **operands: object) -> None:
         """Enqueues what the backend launches for an operation. Raises as `planner.plan`."""

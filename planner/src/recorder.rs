@@ -1,5 +1,5 @@
 //! A launcher that writes launches down.
-use crate::rocm_backend::plan::{Launch, Launcher, Limits, Refusal, Tuning};
+use crate::rocm_backend::plan::{Card, Launch, Launcher, Limits, Refusal, Tuning};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
@@ -7,9 +7,11 @@ use std::cell::RefCell;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Device {
     architecture: String,
+    wave_size: usize,
     /// If not as many as usual.
     elements: Option<usize>,
     blocks: Option<usize>,
+    blocks_y: Option<usize>,
     least_tiles: Option<usize>,
 }
 
@@ -26,6 +28,7 @@ pub(crate) struct Recorded {
 }
 
 pub(crate) struct Recorder {
+    card: Card,
     tuning: Tuning,
     limits: Limits,
     launches: RefCell<Vec<Recorded>>,
@@ -35,10 +38,14 @@ impl Recorder {
     pub(crate) fn new(device: &Device) -> Self {
         let usual = Limits::USUAL;
         Self {
+            card: Card {
+                wave_size: device.wave_size,
+            },
             tuning: Tuning::of(&device.architecture),
             limits: Limits {
                 elements: device.elements.unwrap_or(usual.elements),
                 blocks: device.blocks.unwrap_or(usual.blocks),
+                blocks_y: device.blocks_y.unwrap_or(usual.blocks_y),
                 least_tiles: device.least_tiles.unwrap_or(usual.least_tiles),
             },
             launches: RefCell::default(),
@@ -52,6 +59,10 @@ impl Recorder {
 
 impl Launcher for Recorder {
     type Error = Refusal;
+
+    fn card(&self) -> Card {
+        self.card
+    }
 
     fn tuning(&self) -> Tuning {
         self.tuning

@@ -2,7 +2,8 @@
 use crate::recorder::{Device, Recorder};
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::{
-    self, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Refusal, View,
+    self, im2col, Aligned, Images, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Pooled,
+    Refusal, View, Window,
 };
 use serde::Deserialize;
 
@@ -58,6 +59,36 @@ pub(crate) enum Operation {
         x: Tensor,
         y: Tensor,
     },
+    Im2col {
+        x: Tensor,
+        kernel: [usize; 2],
+        padding: [usize; 2],
+        stride: usize,
+        dilation: usize,
+        y: Tensor,
+    },
+    Col2im1d {
+        x: Tensor,
+        stride: usize,
+        y: Tensor,
+    },
+    Pool {
+        op: String,
+        x: Tensor,
+        window: [usize; 2],
+        stride: [usize; 2],
+        y: Tensor,
+    },
+    UpsampleNearest {
+        x: Tensor,
+        y: Tensor,
+    },
+    UpsampleBilinear {
+        x: Tensor,
+        /// None where the corners lie upon each other.
+        factors: Option<[Option<f64>; 2]>,
+        y: Tensor,
+    },
     Copy2d {
         x: Tensor,
         y: Tensor,
@@ -100,6 +131,12 @@ impl Tensor {
             start: self.start()?,
             size,
         })
+    }
+
+    /// Height and width of images; those of three dimensions have one row.
+    fn size(&self) -> Result<[usize; 2], Refusal> {
+        let [.., height, width] = Images::of(self.operand()?)?.shape;
+        Ok([height, width])
     }
 
     fn start(&self) -> Result<Pointer, Refusal> {
@@ -165,6 +202,73 @@ impl Asked for Operation {
             }
             Self::Contiguous { x, y } => {
                 plan::contiguous(recorder, x.operand()?, x.element()?, y.start()?)
+            }
+            Self::Im2col {
+                x,
+                kernel,
+                padding,
+                stride,
+                dilation,
+                y,
+            } => {
+                let images = Images::of(x.operand()?)?;
+                let window = im2col::Window {
+                    kernel: *kernel,
+                    padding: *padding,
+                    stride: *stride,
+                    dilation: *dilation,
+                };
+                let [batch, _, height, width] = images.shape;
+                let results = window.results([height, width])?;
+                let (element, part) = (x.element()?, (0, batch));
+                im2col::im2col(
+                    recorder,
+                    element,
+                    &images,
+                    part,
+                    &window,
+                    results,
+                    y.start()?,
+                )
+            }
+            Self::Col2im1d { x, stride, y } => {
+                let kernel = found(table::im2col::COL2IM1D.kernel(&[x.element()?]), "col2im1d")?;
+                let windows = Images::of(x.operand()?)?;
+                im2col::col2im1d(recorder, kernel, &windows, *stride, y.start()?)
+            }
+            Self::Pool {
+                op,
+                x,
+                window,
+                stride,
+                y,
+            } => {
+                let kernel = kernel(table::pool::OPS, op, &[x])?;
+                let pooled = match op.as_str() {
+                    "avg_pool2d" => Pooled::Mean,
+                    _ => Pooled::Largest,
+                };
+                let (x, window) = (Images::of(x.operand()?)?, Window::of(*window, *stride)?);
+                plan::pool(recorder, kernel, pooled, &x, &window, y.start()?)
+            }
+            Self::UpsampleNearest { x, y } => {
+                let bits = [x.element()?.bits()];
+                let kernel = found(
+                    table::upsample::UPSAMPLE_NEAREST2D.kernel(&bits),
+                    "upsample",
+                )?;
+                let images = Images::of(x.operand()?)?;
+                plan::nearest(recorder, kernel, &images, y.size()?, y.start()?)
+            }
+            Self::UpsampleBilinear { x, factors, y } => {
+                let types = [x.element()?];
+                let kernel = found(
+                    table::upsample::UPSAMPLE_BILINEAR2D.kernel(&types),
+                    "upsample",
+                )?;
+                let aligned = factors.map_or(Aligned::Corners, Aligned::Edges);
+                let images = Images::of(x.operand()?)?;
+                plan::bilinear(recorder, kernel, &images, y.size()?, aligned, y.start()?)
             }
             Self::Copy2d { x, y } => {
                 plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)

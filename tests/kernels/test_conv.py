@@ -11,8 +11,7 @@ import pytest
 
 from codegen.device.hip import Buffer
 from codegen.device.ops import conv
-from codegen.device.ops.conv import conv1d, conv2d, conv_transpose1d, conv_transpose2d
-from codegen.device.ops.im2col import Window
+from codegen.device.ops.conv import Window, conv1d, conv2d, conv_transpose1d, conv_transpose2d
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import DTYPES, Kind, dtype
 from codegen.kernels.layout import View

@@ -290,6 +290,7 @@ IMAGES = {
         (Operand("u8", (1, 4, 8 * M + 16, K), 2, entries=2),),
         lambda k, x: max_pool2d(k, x, (2, 4), (2, 4)),
         ONCE,
+        per_launch=4 * M,
         axis=2,
     ),
     "upsample-nearest": Case(
@@ -297,7 +298,7 @@ IMAGES = {
         (Operand("u8", (1, 2, M + 8, 4 * K), 2),),
         lambda k, x: upsample_nearest2d(k, part(x, K), x.shape[2], 2 * K),
         (Dealing(items=8, rounds=1),),
-        per_launch=M - 1,
+        per_launch=M // 2,
         axis=2,
     ),
     "upsample-bilinear": Case(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from some import some
 
-from codegen.device.ops.im2col import Tile, Window, col2im1d, im2col, im2col1d, plan_im2col
+from codegen.device.ops.im2col import col2im1d, im2col, im2col1d
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype
 from kernels.cases import random_values
@@ -91,50 +91,43 @@ def test_im2col1d(kernels: Kernels, element: DType) -> None:
 def test_kernels_longer_than_lds_are_unfolded_in_parts(kernels: Kernels, element: DType, beyond: int) -> None:
     numbers = kernels.numbers("im2col")
     kernel = numbers["tile_bytes"] // element.size + beyond
-    tile = Tile.of(Window((1, kernel), (0, 3), 1, 1), 4, 2, numbers, element.size)
-    assert tile.taps < kernel
-    assert tile.lds(element.size) <= numbers["tile_bytes"]
     x = Tensor.from_numpy(kernels.device, values := random_values(element, (1, 2, kernel - 3)), element)
     expected = _unfolded(values[:, :, None], (1, kernel), 1, (0, 3), 1)[:, 0]
-    assert_same_bits(im2col1d(kernels, x, kernel, padding=3), expected)
-
-
-def test_tiles_fit_into_lds(kernels: Kernels) -> None:
-    numbers = kernels.numbers("im2col")
-    random = np.random.default_rng(7)
-    for _ in range(2000):
-        kernel, stride, dilation, columns = (int(n) for n in 2 ** random.uniform(0, (14, 8, 12, 12)))
-        rows, size = int(random.integers(1, 5000)), int(2 ** random.integers(0, 4))
-        tile = Tile.of(Window((1, kernel), (0, 0), stride, dilation), columns, rows, numbers, size)
-        assert tile.lds(size) <= numbers["tile_bytes"]
-        assert tile.pixels <= columns
-        assert tile.rows == 1 or tile.taps == kernel
+    y = im2col1d(kernels, x, kernel, padding=3)
+    assert_same_bits(y, expected)
+    window = {"kernel": (1, kernel), "padding": (0, 3), "stride": 1, "dilation": 1}
+    for _, launch in kernels.plan("im2col", x=x, y=y, **window):
+        assert launch.grid[2] > 1  # parts
+        assert launch.lds <= numbers["tile_bytes"]
 
 
 @pytest.mark.parametrize(("limit", "launches"), [(1, 15), (2, 10), (4, 5), (9, 2)])
-def test_launches_are_cut_into_images_and_tiles(kernels: Kernels, limit: int, launches: int) -> None:
+def test_launches_are_cut_into_images_and_tiles(
+    kernels: Kernels, limit: int, launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     element = dtype("f32")
     values = random_values(element, (5, 2, 4, 6))
     x = Tensor.from_numpy(kernels.device, values, element)
-    y = Tensor.empty(kernels.device, (5, 3, 5, 8), element)
-    window = Window((2, 2), (0, 0), 1, 1)
-    plan = list(plan_im2col(kernels.numbers("im2col"), x, y, window, (3, 5), limit))
-    assert len(plan) == launches
-    kernels.launch("im2col", plan)
+    monkeypatch.setitem(kernels.limits, "blocks", limit)
+    y = im2col(kernels, x, (2, 2))
     assert_same_bits(y, _unfolded(values, (2, 2), 1, (0, 0), 1))
+    window = {"kernel": (2, 2), "padding": (0, 0), "stride": 1, "dilation": 1}
+    assert len(kernels.plan("im2col", x=x, y=y, **window)) == launches
 
 
-def test_launches_are_cut_into_rows_of_kernels(kernels: Kernels) -> None:
+def test_launches_are_cut_into_rows_of_kernels(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     element = dtype("f32")
     values = random_values(element, (2, 60, 5, 50))
     x = Tensor.from_numpy(kernels.device, values, element)
-    y = Tensor.empty(kernels.device, (2, 5, 50, 60 * 25), element)
-    numbers, window = kernels.numbers("im2col") | {"tile_bytes": 16384}, Window((5, 5), (2, 2), 1, 1)
-    plan = list(plan_im2col(numbers, x, y, window, (5, 50), 7, 2))
-    assert max(launch.grid[0] for launch in plan) > 1
-    assert [launch.grid[1] for launch in plan[:3]] == [2, 1, 2]
-    kernels.launch("im2col", plan)
+    monkeypatch.setitem(kernels.limits, "blocks", 7)
+    monkeypatch.setitem(kernels.limits, "blocks_y", 1)
+    y = im2col(kernels, x, (5, 5), padding=2)
     assert_same_bits(y, _unfolded(values, (5, 5), 1, (2, 2), 1))
+    window = {"kernel": (5, 5), "padding": (2, 2), "stride": 1, "dilation": 1}
+    planned = [launch for _, launch in kernels.plan("im2col", x=x, y=y, **window)]
+    assert max(launch.grid[0] for launch in planned) > 1
+    assert {launch.grid[1] for launch in planned} == {1}
+    assert len(planned) > 2 * 2  # each row of tiles by itself
 
 
 def _folded(x: Array, stride: int, element: DType) -> Array:

@@ -11,9 +11,8 @@ import pytest
 from some import some
 
 from codegen.device.hip import Buffer
-from codegen.device.kernels import f64
-from codegen.device.ops.planes import Canvas, plan_planes
 from codegen.device.ops.pool import avg_pool2d, max_pool2d
+from codegen.device.planner import plan
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import DTYPES, dtype
 from codegen.kernels.layout import View
@@ -128,7 +127,8 @@ def test_every_pixel_has_one_thread_above_4gi_elements(shape: tuple[int, int, in
     """Launches of a kernel that keeps the size: what they read and write is the same, and follows on."""
     x = Tensor(Mock(), Buffer(1 << 40, 0), dtype("u8"), View.contiguous(shape))
     expected = 0
-    for launch in plan_planes("pool", {"block": 256, "blocks": 8192}, x, x, Canvas(*shape[2:]), ()):
+    pooled = {"op": "max_pool2d", "window": (1, 1), "stride": (1, 1)}
+    for _, launch in plan("pool", {"architecture": "gfx1100", "wave_size": 32}, x=x, y=x, **pooled):
         planes, height, width = struct.unpack_from("<3I", launch.arguments[2], 12)
         first_row, rows = struct.unpack_from("<2I", launch.arguments[3], 24)
         assert launch.arguments[0] == launch.arguments[1]
@@ -143,15 +143,14 @@ def test_every_pixel_has_one_thread_above_4gi_elements(shape: tuple[int, int, in
 
 
 @pytest.mark.parametrize("limit", [1, 5, 12])
-def test_launches_are_cut_into_images_and_rows(kernels: Kernels, limit: int) -> None:
+def test_launches_are_cut_into_images_and_rows(kernels: Kernels, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As for tensors that one launch cannot cover."""
     values = random_values(dtype("f32"), (5, 3, 9, 11), special=False)
     x = Tensor.from_numpy(kernels.device, values)
-    y = Tensor.empty(kernels.device, (5, 3, 4, 5), dtype("f32"))
-    window = bytes((2, 0, 0, 0)) * 4
-    numbers = kernels.numbers("pool")
-    kernels.launch("pool", plan_planes("max_pool2d_f32", numbers, x, y, Canvas(4, 5), (window,), limit))
+    monkeypatch.setitem(kernels.limits, "elements", limit)
+    y = max_pool2d(kernels, x, (2, 2), (2, 2))
     _assert_same(y, _largest(values, (2, 2), (2, 2)), f"at most {limit} planes and places")
-    plan = plan_planes("avg_pool2d_f32", numbers, x, y, Canvas(4, 5), (window, f64(0.25)), limit)
-    kernels.launch("pool", with_few_blocks(plan))
+    planned = kernels.plan("pool", op="avg_pool2d", x=x, window=(2, 2), stride=(2, 2), y=y)
+    assert len(planned) == {1: 5 * 4, 5: 5 * 4, 12: 2 * 2}[limit]
+    kernels.launch("pool", with_few_blocks(launch for _, launch in planned))
     _assert_same(y, _means(values, (2, 2), (2, 2), dtype("f32")), f"at most {limit} planes and places")

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from some import some
 
-from codegen.device.kernels import f64
-from codegen.device.ops.planes import Canvas, plan_planes
 from codegen.device.ops.upsample import upsample_bilinear2d, upsample_nearest1d, upsample_nearest2d
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import DTYPES, Kind, dtype
@@ -151,8 +149,7 @@ def test_an_infinity_spreads_to_what_it_is_a_neighbour_of(kernels: Kernels, elem
 def test_threads_walk_over_planes(kernels: Kernels) -> None:
     x, array = image_views((3, 70, 2, 3))[2].make(kernels.device, dtype("i16"), special=False)
     y = Tensor.empty(kernels.device, (3, 70, 4, 6), dtype("i16"))
-    numbers = kernels.numbers("upsample")
-    plan = list(plan_planes("upsample_nearest2d_b16", numbers, x, y, Canvas(4, 6), (f64(0.5), f64(0.5))))
+    plan = [launch for _, launch in kernels.plan("upsample_nearest", x=x, y=y)]
     assert plan[0].grid[1] > 1
     kernels.launch("upsample", with_few_blocks(plan))
     assert_same_bits(y, array.repeat(2, axis=2).repeat(2, axis=3))

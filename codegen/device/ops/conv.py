@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
 from codegen.device.kernels import pointer
-from codegen.device.ops.im2col import Window
 from codegen.device.ops.planes import MAX_GRID_Y, divisor, image_view
 from codegen.device.tensor import Tensor
 from codegen.kernels.layout import MAX_COUNT
@@ -21,6 +20,27 @@ if TYPE_CHECKING:
 
 TILED = frozenset({"bf16", "f16", "f32", "f64"})
 """Types that have the tiled form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The windows that a convolution looks through; rows before columns where there are two numbers."""
+
+    kernel: tuple[int, int]
+    padding: tuple[int, int]
+    stride: int
+    dilation: int
+
+    def results(self, sizes: tuple[int, int]) -> tuple[int, int]:
+        """Height and width of the result for an image of these sizes. Raises ValueError if no window fits."""
+        spans = [size + 2 * pad - self.dilation * (k - 1) for size, pad, k in self._dimensions(sizes)]
+        if min(spans) < 1:
+            raise ValueError(f"a kernel of {self.kernel} does not fit into an image of {sizes}")
+        rows, columns = ((span - 1) // self.stride + 1 for span in spans)
+        return rows, columns
+
+    def _dimensions(self, sizes: tuple[int, int]) -> zip[tuple[int, int, int]]:
+        return zip(sizes, self.padding, self.kernel, strict=True)
 
 
 @dataclass(frozen=True, slots=True)

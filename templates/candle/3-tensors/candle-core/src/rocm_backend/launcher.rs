@@ -1,6 +1,6 @@
 //! Plans of launches on a device.
 use super::hip::HipResult;
-use super::plan::{Launch, Launcher, Limits, Refusal, Tuning};
+use super::plan::{Card, Launch, Launcher, Limits, Refusal, Tuning};
 use super::{RocmDevice, RocmError};
 
 /// In the crate's own tests launches are cut early and kernels stride soon, so that small tensors take many launches.
@@ -8,6 +8,7 @@ const LIMITS: Limits = if cfg!(test) {
     Limits {
         elements: 1 << 12,
         blocks: 1 << 5,
+        blocks_y: 5,
         ..Limits::USUAL
     }
 } else {
@@ -15,9 +16,16 @@ const LIMITS: Limits = if cfg!(test) {
 };
 pub(super) const MAX_LAUNCH: usize = LIMITS.elements;
 pub(super) const MAX_GRID: usize = LIMITS.blocks;
+pub(super) const MAX_GRID_Y: usize = LIMITS.blocks_y;
 
 impl Launcher for RocmDevice {
     type Error = RocmError;
+
+    fn card(&self) -> Card {
+        Card {
+            wave_size: self.gpu().properties().wave_size,
+        }
+    }
 
     fn tuning(&self) -> Tuning {
         self.tuning()

@@ -3,9 +3,11 @@
 //! What is a matrix product, or is worth being made one, is `conv_product`'s; for the rest own kernels gather inputs and
 //! weights themselves. Either way 16-bit and 8-bit floats are summed in f32.
 use super::binary::same_types;
-use super::im2col::{Window, MAX_PLACE};
+use crate::rocm_backend::plan::im2col::{Window, MAX_PLACE};
 use super::operand::{kernel, uninit, Operand};
-use super::planes::{Images, MAX_GRID_Y};
+use crate::rocm_backend::launcher::MAX_GRID_Y;
+use crate::rocm_backend::plan::Images;
+use super::planes::images;
 use crate::conv::{ParamsConv1D, ParamsConv2D, ParamsConvTranspose1D, ParamsConvTranspose2D};
 use crate::rocm_backend::launcher::MAX_LAUNCH;
 use crate::rocm_backend::plan::table::conv as table;
@@ -117,7 +119,7 @@ fn convolve(
     window: Window,
     name: &'static str,
 ) -> Result<RocmStorage> {
-    let (images, kernels) = (Images::of(x)?, Images::of(w)?);
+    let (images, kernels) = (images(x)?, images(w)?);
     let [_, _, height, width] = images.shape;
     let convolution = Convolution {
         device: x.device(),
@@ -151,7 +153,7 @@ fn convolve_transposed(
     output_padding: [usize; 2],
     name: &'static str,
 ) -> Result<RocmStorage> {
-    let (images, kernels) = (Images::of(x)?, Images::of(w)?);
+    let (images, kernels) = (images(x)?, images(w)?);
     let [_, _, height, width] = images.shape;
     let convolution = Convolution {
         device: x.device(),

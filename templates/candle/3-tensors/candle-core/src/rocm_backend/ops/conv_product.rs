@@ -1,11 +1,12 @@
 //! Convolutions as matrix products by rocBLAS: of what lies in memory, or of what is unfolded there first.
 use super::conv::Convolution;
-use super::im2col::{col2im1d, im2col, Window};
+use crate::rocm_backend::plan::im2col::{col2im1d, im2col as unfold, Window};
 use super::matmul::{multiply, Matrices};
-use super::operand::uninit;
-use super::planes::Images;
+use super::operand::{kernel, uninit};
+use crate::rocm_backend::plan::Images;
 use crate::rocm_backend::blas::Types;
 use crate::rocm_backend::plan::table::conv::TILED_FROM_CHANNELS;
+use crate::rocm_backend::plan::table::im2col;
 use crate::rocm_backend::plan::table::Element;
 use crate::rocm_backend::plan::Pointer;
 use crate::rocm_backend::plan::View;
@@ -99,7 +100,7 @@ impl Unfolding<'_> {
         for first in (0..batch).step_by(at_once) {
             let images = at_once.min(batch - first);
             let rows = unfolded.pointer();
-            im2col(device, *element, x, (first, images), window, *results, rows)?;
+            unfold(*device, *element, x, (first, images), window, *results, rows)?;
             let kernels = Batch {
                 shape: [images, *channels, depth],
                 ..self.kernels
@@ -152,7 +153,8 @@ impl Folding<'_> {
             start: windows.pointer(),
             size: self.types.size(),
         };
-        col2im1d(device, *dtype, *element, &images, window.stride, y)
+        let kernel = kernel(&im2col::COL2IM1D, &[*element], *dtype, "col2im1d")?;
+        Ok(col2im1d(*device, kernel, &images, window.stride, y)?)
     }
 }
 

@@ -4,7 +4,7 @@ use super::binary::same_types;
 use super::copy::contiguous;
 use super::ids::{require_contiguous, Indices, Space, Update, ADDING};
 use super::operand::Operand;
-use super::planes::MAX_GRID_Y;
+use crate::rocm_backend::launcher::MAX_GRID_Y;
 use super::scatter_add::add_at_indices;
 use crate::rocm_backend::plan::table::index_add as table;
 use crate::rocm_backend::plan::{Argument, Pointer};

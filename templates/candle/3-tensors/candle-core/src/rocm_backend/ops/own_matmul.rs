@@ -1,6 +1,6 @@
 //! Matrix products by a kernel of our own, which takes any strides.
 use super::matmul::Matrices;
-use super::planes::MAX_GRID_Y;
+use crate::rocm_backend::launcher::MAX_GRID_Y;
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::launcher::MAX_GRID;
 use crate::rocm_backend::launcher::MAX_LAUNCH;

@@ -23,6 +23,8 @@ pub(crate) struct Limits {
     pub(crate) elements: usize,
     /// Blocks of a launch whose kernel strides over the rest.
     pub(crate) blocks: usize,
+    /// Blocks in the second and third dimension of a grid.
+    pub(crate) blocks_y: usize,
     /// Tiles that are worth a permutation through LDS; fewer leave most of the card idle.
     pub(crate) least_tiles: usize,
 }
@@ -32,13 +34,22 @@ impl Limits {
     pub(crate) const USUAL: Self = Self {
         elements: 1 << 30,
         blocks: 1 << 20,
+        blocks_y: 65535,
         least_tiles: LEAST_TILES,
     };
+}
+
+/// What decides how work is spread over a GPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Card {
+    pub(crate) wave_size: usize,
 }
 
 /// The stream of a GPU, or whatever stands for one: all that a plan asks of its surroundings.
 pub(crate) trait Launcher: Sized {
     type Error: From<Refusal>;
+
+    fn card(&self) -> Card;
 
     /// Which of the numbers of the kernel table the GPU has.
     fn tuning(&self) -> Tuning;

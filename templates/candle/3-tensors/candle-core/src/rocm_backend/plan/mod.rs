@@ -6,10 +6,14 @@ mod copy;
 mod elementwise;
 mod family;
 mod fill;
+pub(crate) mod im2col;
 mod launch;
 mod launcher;
 mod number;
+mod planes;
+mod pool;
 mod tiles;
+mod upsample;
 mod views;
 mod widths;
 
@@ -21,8 +25,11 @@ pub(crate) use elementwise::{binary, cast, compare, parametric, select, unary, O
 pub(crate) use family::{Family, Kernel, Op, Tuned, Tuning, TypeSet};
 pub(crate) use fill::fill;
 pub(crate) use launch::{Argument, Launch, Pointer};
-pub(crate) use launcher::{Launcher, Limits, Refusal};
+pub(crate) use launcher::{Card, Launcher, Limits, Refusal};
 pub(crate) use number::{Number, Pattern};
+pub(crate) use planes::Images;
+pub(crate) use pool::{pool, Pooled, Window};
+pub(crate) use upsample::{bilinear, nearest, Aligned};
 pub(crate) use views::{Divisor, KernelLayout, Merged, Operand, View};
 #[cfg(test)]
 pub(crate) use widths::Widened;

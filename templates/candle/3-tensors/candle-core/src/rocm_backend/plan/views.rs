@@ -13,6 +13,13 @@ pub(crate) struct View<'a> {
     pub(crate) offset: usize,
 }
 
+impl Operand<'_> {
+    /// Where the view's first element is.
+    pub(crate) fn start(&self) -> Pointer {
+        self.base.offset(self.view.offset * self.size)
+    }
+}
+
 /// Memory and the view of it that is meant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operand<'a> {
