@@ -59,6 +59,11 @@ pub(crate) enum Operation {
         x: Tensor,
         y: Tensor,
     },
+    Matmul {
+        left: Tensor,
+        right: Tensor,
+        y: Tensor,
+    },
     Im2col {
         x: Tensor,
         kernel: [usize; 2],
@@ -202,6 +207,11 @@ impl Asked for Operation {
             }
             Self::Contiguous { x, y } => {
                 plan::contiguous(recorder, x.operand()?, x.element()?, y.start()?)
+            }
+            Self::Matmul { left, right, y } => {
+                let kernel = kernel(table::matmul::OPS, "matmul", &[left])?;
+                let (left, right) = (left.operand()?, right.operand()?);
+                plan::matmul(recorder, kernel, left, right, y.start()?)
             }
             Self::Im2col {
                 x,

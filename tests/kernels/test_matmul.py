@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from some import some
 
-from codegen.device.ops.matmul import matmul, plan
+from codegen.device.ops.matmul import matmul
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import DTYPES, dtype
 from codegen.kernels.layout import View
@@ -128,13 +128,14 @@ def test_sizes_of_none(kernels: Kernels, batch: tuple[int, ...], m: int, k: int,
     np.testing.assert_array_equal(matmul(kernels, left, right).numpy(), np.zeros((*batch, m, n), np.float32))
 
 
-def test_blocks_stride_over_tiles_and_matrices(kernels: Kernels) -> None:
+def test_blocks_stride_over_tiles_and_matrices(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer blocks than tiles and products in each dimension of the grid, and several launches."""
     element = dtype("f32")
     left, x = matrix_views((2, 5, 150, 20))[4].make(kernels.device, element, 3, special=False)
     right, y = matrix_views((2, 5, 20, 200))[1].make(kernels.device, element, 4, special=False)
     result = Tensor.empty(kernels.device, (2, 5, 150, 200), element)
-    launches = list(plan(kernels.numbers("matmul"), left, right, result, limit=3))
+    monkeypatch.setitem(kernels.limits, "elements", 3)
+    launches = [launch for _, launch in kernels.plan("matmul", left=left, right=right, y=result)]
     assert len(launches) == 4
     assert launches[0].grid == (4, 3, 3)
     kernels.launch("matmul", [replace(launch, grid=(3, 2, 1)) for launch in launches])

@@ -3,16 +3,16 @@
 //! What is a matrix product, or is worth being made one, is `conv_product`'s; for the rest own kernels gather inputs and
 //! weights themselves. Either way 16-bit and 8-bit floats are summed in f32.
 use super::binary::same_types;
-use crate::rocm_backend::plan::im2col::{Window, MAX_PLACE};
 use super::operand::{kernel, uninit, Operand};
-use crate::rocm_backend::launcher::MAX_GRID_Y;
-use crate::rocm_backend::plan::Images;
 use super::planes::images;
 use crate::conv::{ParamsConv1D, ParamsConv2D, ParamsConvTranspose1D, ParamsConvTranspose2D};
+use crate::rocm_backend::launcher::MAX_GRID_Y;
 use crate::rocm_backend::launcher::MAX_LAUNCH;
+use crate::rocm_backend::plan::im2col::{Window, MAX_PLACE};
 use crate::rocm_backend::plan::table::conv as table;
 use crate::rocm_backend::plan::table::Element;
 use crate::rocm_backend::plan::Divisor;
+use crate::rocm_backend::plan::Images;
 use crate::rocm_backend::plan::{Argument, Op, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Layout, Result};

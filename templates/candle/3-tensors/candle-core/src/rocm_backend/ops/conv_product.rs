@@ -1,13 +1,13 @@
 //! Convolutions as matrix products by rocBLAS: of what lies in memory, or of what is unfolded there first.
 use super::conv::Convolution;
-use crate::rocm_backend::plan::im2col::{col2im1d, im2col as unfold, Window};
 use super::matmul::{multiply, Matrices};
 use super::operand::{kernel, uninit};
-use crate::rocm_backend::plan::Images;
 use crate::rocm_backend::blas::Types;
+use crate::rocm_backend::plan::im2col::{col2im1d, im2col as unfold, Window};
 use crate::rocm_backend::plan::table::conv::TILED_FROM_CHANNELS;
 use crate::rocm_backend::plan::table::im2col;
 use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::Images;
 use crate::rocm_backend::plan::Pointer;
 use crate::rocm_backend::plan::View;
 use crate::Result;
@@ -100,7 +100,15 @@ impl Unfolding<'_> {
         for first in (0..batch).step_by(at_once) {
             let images = at_once.min(batch - first);
             let rows = unfolded.pointer();
-            unfold(*device, *element, x, (first, images), window, *results, rows)?;
+            unfold(
+                *device,
+                *element,
+                x,
+                (first, images),
+                window,
+                *results,
+                rows,
+            )?;
             let kernels = Batch {
                 shape: [images, *channels, depth],
                 ..self.kernels

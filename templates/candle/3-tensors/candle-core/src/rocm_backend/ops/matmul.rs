@@ -3,13 +3,11 @@ use super::binary::same_types;
 use super::copy::contiguous;
 use super::fill::zeros_impl;
 use super::operand::{uninit, Operand};
-use super::own_matmul;
 use crate::rocm_backend::blas::{Factor, Product, Types};
 use crate::rocm_backend::blas_kernels::Multiplier;
 use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::plan::table::MAX_RANK;
-use crate::rocm_backend::plan::Pointer;
-use crate::rocm_backend::plan::{Merged, View};
+use crate::rocm_backend::plan::table::{matmul::MATMUL, MAX_RANK};
+use crate::rocm_backend::plan::{self, Merged, Pointer, View};
 #[cfg(test)]
 use crate::rocm_backend::testing;
 use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
@@ -68,31 +66,9 @@ impl<'a> From<Operand<'a>> for Matrices<'a> {
 }
 
 impl<'a> Matrices<'a> {
-    /// Rows and columns, as (size, stride).
-    pub(super) fn sides(&self) -> [(usize, usize); 2] {
-        let View { shape, strides, .. } = self.view;
-        let columns = shape.len() - 1;
-        [columns - 1, columns].map(|d| (shape[d], strides[d]))
-    }
-
-    /// Their first elements.
-    pub(super) fn corners(&self) -> View<'a> {
-        let View {
-            shape,
-            strides,
-            offset,
-        } = self.view;
-        let dims = shape.len() - 2;
-        View {
-            shape: &shape[..dims],
-            strides: &strides[..dims],
-            offset,
-        }
-    }
-
     /// One of them, `None` if rocBLAS does not take it as it lies.
     fn factor(&self) -> Option<Factor> {
-        let [(rows, row_stride), (columns, column_stride)] = self.sides();
+        let [(rows, row_stride), (columns, column_stride)] = self.view.sides();
         Factor::of(rows, columns, row_stride, column_stride)
     }
 
@@ -152,16 +128,23 @@ pub(super) fn multiply(
     y: Pointer,
 ) -> HipResult<()> {
     if device.gpu().multiplier()? == Multiplier::Own {
-        return own_matmul::multiply(device, types.element(), left, right, y);
+        let kernel = MATMUL.kernel(&[types.element()]);
+        let refusal = || RocmError::from(format!("no kernel multiplies {:?}", types.element()));
+        let [left, right] = [left, right].map(|factor| plan::Operand {
+            base: factor.base,
+            size: types.size(),
+            view: factor.view,
+        });
+        return plan::matmul(device, kernel.ok_or_else(refusal)?, left, right, y);
     }
-    let [(m, _), (k, _)] = left.sides();
-    let [_, (n, _)] = right.sides();
+    let [(m, _), (k, _)] = left.view.sides();
+    let [_, (n, _)] = right.view.sides();
     let (Some(mut left_factor), Some(mut right_factor)) = (left.factor(), right.factor()) else {
         return Err(RocmError::from(format!(
             "rocBLAS takes no {left:?} times {right:?}"
         )));
     };
-    let mut batch = Merged::of([left.corners(), right.corners()])?;
+    let mut batch = Merged::of([left.view.corners(), right.view.corners()])?;
     let y_strides = contiguous_strides(&batch, m * n);
     let mut rows = m;
     if let Some((stacked, factor)) = stack(&batch, &left) {
@@ -202,7 +185,7 @@ pub(super) fn multiply(
 /// Rows of the innermost batches as those of one matrix: where all have the same factor on the right, and each begins
 /// where the one before would go on. How many there are, and the left factor with them.
 fn stack(batch: &Merged<2>, left: &Matrices<'_>) -> Option<(usize, Factor)> {
-    let [(rows, row_stride), (columns, column_stride)] = left.sides();
+    let [(rows, row_stride), (columns, column_stride)] = left.view.sides();
     let (size, [from_left, from_right]) = (batch.sizes[0], batch.strides.map(|strides| strides[0]));
     let goes_on = rows == 1 || from_left == rows * row_stride;
     if batch.rank == 0 || from_right != 0 || !goes_on || rows * size > MAX_ROWS {
@@ -490,7 +473,7 @@ mod tests {
                 view: right,
                 ..left
             };
-            let batch = Merged::of([left.corners(), right.corners()])?;
+            let batch = Merged::of([left.view.corners(), right.view.corners()])?;
             Ok(stack(&batch, &left).map(|(rows, _)| rows))
         };
         assert_eq!(stacked(3, 5)?, Some(15));

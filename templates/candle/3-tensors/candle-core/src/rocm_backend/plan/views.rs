@@ -30,7 +30,23 @@ pub(crate) struct Operand<'a> {
     pub(crate) view: View<'a>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// Of matrices: rows and columns, as (size, stride).
+    pub(crate) fn sides(&self) -> [(usize, usize); 2] {
+        let columns = self.shape.len() - 1;
+        [columns - 1, columns].map(|d| (self.shape[d], self.strides[d]))
+    }
+
+    /// Of matrices: their first elements.
+    pub(crate) fn corners(&self) -> View<'a> {
+        let dims = self.shape.len() - 2;
+        View {
+            shape: &self.shape[..dims],
+            strides: &self.strides[..dims],
+            offset: self.offset,
+        }
+    }
+
     /// Whether the elements lie in row-major order without gaps (dimensions of size 1 do not count).
     pub(crate) fn is_contiguous(&self) -> bool {
         let mut expected = 1;
