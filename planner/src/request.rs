@@ -1,5 +1,6 @@
 //! What can be asked for.
 use crate::recorder::{Device, Recorder};
+use crate::rocm_backend::plan::conv::{Convolution, Form};
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::{
     self, im2col, Aligned, Images, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Pooled,
@@ -57,6 +58,25 @@ pub(crate) enum Operation {
     },
     Contiguous {
         x: Tensor,
+        y: Tensor,
+    },
+    Conv {
+        x: Tensor,
+        w: Tensor,
+        padding: [usize; 2],
+        stride: usize,
+        dilation: usize,
+        /// The form, if it is not to be the one that pays.
+        tiled: Option<bool>,
+        y: Tensor,
+    },
+    ConvTranspose {
+        x: Tensor,
+        w: Tensor,
+        padding: [usize; 2],
+        output_padding: [usize; 2],
+        stride: usize,
+        dilation: usize,
         y: Tensor,
     },
     Matmul {
@@ -208,6 +228,63 @@ impl Asked for Operation {
             Self::Contiguous { x, y } => {
                 plan::contiguous(recorder, x.operand()?, x.element()?, y.start()?)
             }
+            Self::Conv {
+                x,
+                w,
+                padding,
+                stride,
+                dilation,
+                tiled,
+                y,
+            } => {
+                let (images, kernels) = (Images::of(x.operand()?)?, Images::of(w.operand()?)?);
+                let window = window(&kernels, *padding, *stride, *dilation);
+                let [.., height, width] = images.shape;
+                let convolution = Convolution {
+                    x: images,
+                    w: kernels,
+                    window,
+                    channels: kernels.shape[0],
+                    results: window.results([height, width])?,
+                };
+                convolution.check_sizes("a convolution")?;
+                let types = [x.element()?];
+                let with_tiles = table::conv::CONV2D_TILED.kernel(&types);
+                let form = match tiled {
+                    None => convolution.form(recorder, with_tiles.is_some()),
+                    Some(true) => Form::Tiled,
+                    Some(false) => Form::Plain,
+                };
+                let kernel = match form {
+                    Form::Tiled => with_tiles,
+                    Form::Plain => table::conv::CONV2D.kernel(&types),
+                };
+                convolution.gather(recorder, found(kernel, "conv2d")?, form, y.start()?)
+            }
+            Self::ConvTranspose {
+                x,
+                w,
+                padding,
+                output_padding,
+                stride,
+                dilation,
+                y,
+            } => {
+                let (images, kernels) = (Images::of(x.operand()?)?, Images::of(w.operand()?)?);
+                let window = window(&kernels, *padding, *stride, *dilation);
+                let [.., height, width] = images.shape;
+                let convolution = Convolution {
+                    x: images,
+                    w: kernels,
+                    window,
+                    channels: kernels.shape[1],
+                    results: window.transposed_results([height, width], *output_padding)?,
+                };
+                convolution.check_sizes("a transposed convolution")?;
+                let kernel = table::conv::CONV_TRANSPOSE2D.kernel(&[x.element()?]);
+                let kernel = found(kernel, "conv_transpose2d")?;
+                convolution.gather_transposed(recorder, kernel, y.start()?)
+            }
             Self::Matmul { left, right, y } => {
                 let kernel = kernel(table::matmul::OPS, "matmul", &[left])?;
                 let (left, right) = (left.operand()?, right.operand()?);
@@ -284,6 +361,17 @@ impl Asked for Operation {
                 plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)
             }
         }
+    }
+}
+
+/// The windows of a convolution with these kernels.
+fn window(kernels: &Images, padding: [usize; 2], stride: usize, dilation: usize) -> im2col::Window {
+    let [.., height, width] = kernels.shape;
+    im2col::Window {
+        kernel: [height, width],
+        padding,
+        stride,
+        dilation,
     }
 }
 

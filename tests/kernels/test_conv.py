@@ -11,7 +11,8 @@ import pytest
 
 from codegen.device.hip import Buffer
 from codegen.device.ops import conv
-from codegen.device.ops.conv import Window, conv1d, conv2d, conv_transpose1d, conv_transpose2d
+from codegen.device.ops.conv import conv1d, conv2d, conv_transpose1d, conv_transpose2d
+from codegen.device.planner import plan
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import DTYPES, Kind, dtype
 from codegen.kernels.layout import View
@@ -210,21 +211,22 @@ def test_padding_meets_infinite_weights(kernels: Kernels, tiled: bool) -> None: 
 
 def test_a_result_of_2_31_pixels_is_refused() -> None:
     x = Tensor(Mock(), Buffer(1 << 40, 0), dtype("u8"), View.contiguous((1, 1, 50_000, 50_000)))
-    planned = conv.Convolution(x, x, x, Window((1, 1), (0, 0), 1, 1), (50_000, 50_000))
-    with pytest.raises(ValueError, match="at most 2147483647 pixels, not 2500000000"):
-        list(conv.plan("conv2d_u8", {"block": 256}, planned, (256, 4), ()))
+    w = Tensor(Mock(), Buffer(1 << 40, 0), dtype("u8"), View.contiguous((1, 1, 1, 1)))
+    options = {"padding": (0, 0), "stride": 1, "dilation": 1, "tiled": None}
+    with pytest.raises(ValueError, match="is too large"):
+        plan("conv", {"architecture": "gfx1100", "wave_size": 32}, x=x, w=w, y=x, **options)
 
 
 @pytest.mark.parametrize("limit", [1, 45, 100])
-def test_launches_are_cut_into_images(kernels: Kernels, limit: int) -> None:
+def test_launches_are_cut_into_images(kernels: Kernels, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     element = dtype("f64")
     x = Tensor.from_numpy(kernels.device, values := random_values(element, (5, 2, 4, 9), 1, special=False))
     w = Tensor.from_numpy(kernels.device, weights := random_values(element, (9, 2, 1, 1), 2, special=False))
     y = Tensor.empty(kernels.device, (5, 9, 4, 9), element)
-    planned = conv.Convolution(x, w, y, Window((1, 1), (0, 0), 1, 1), (4, 9))
-    numbers = kernels.numbers("conv")
-    for symbol, tile in (("conv2d_f64", (256, 4)), ("conv2d_tiled_f64", (128, 64))):
-        launches = list(conv.plan(symbol, numbers, planned, tile, (), limit))
+    monkeypatch.setitem(kernels.limits, "elements", limit)
+    options = {"padding": (0, 0), "stride": 1, "dilation": 1}
+    for tiled in (False, True):
+        launches = [launch for _, launch in kernels.plan("conv", x=x, w=w, y=y, tiled=tiled, **options)]
         assert len(launches) == -(-5 // max(limit // 36, 1))
-        kernels.launch("conv", with_few_blocks(launches) if symbol == "conv2d_f64" else launches)
+        kernels.launch("conv", launches if tiled else with_few_blocks(launches))
         _check(y.numpy(), element, values, weights, convolved, Case((5, 2, 4, 9), 9, (1, 1)))

@@ -6,14 +6,10 @@ use super::binary::same_types;
 use super::operand::{kernel, uninit, Operand};
 use super::planes::images;
 use crate::conv::{ParamsConv1D, ParamsConv2D, ParamsConvTranspose1D, ParamsConvTranspose2D};
-use crate::rocm_backend::launcher::MAX_GRID_Y;
-use crate::rocm_backend::launcher::MAX_LAUNCH;
-use crate::rocm_backend::plan::im2col::{Window, MAX_PLACE};
-use crate::rocm_backend::plan::table::conv as table;
-use crate::rocm_backend::plan::table::Element;
-use crate::rocm_backend::plan::Divisor;
-use crate::rocm_backend::plan::Images;
-use crate::rocm_backend::plan::{Argument, Op, Pointer};
+use crate::rocm_backend::plan::conv::Form;
+use crate::rocm_backend::plan::im2col::Window;
+use crate::rocm_backend::plan::table::{conv as table, Element};
+use crate::rocm_backend::plan::{self, Images, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Layout, Result};
 
@@ -178,174 +174,57 @@ impl Convolution<'_> {
         let count = self.x.shape[0] * self.channels * self.pixels();
         let y = uninit(count, self.dtype, self.device)?;
         if count > 0 {
-            self.check_sizes()?;
+            self.planned().check_sizes(self.name)?;
             compute(y.pointer())?;
         }
         Ok(y)
     }
 
+    /// As plans of launches see it.
+    fn planned(&self) -> plan::conv::Convolution {
+        plan::conv::Convolution {
+            x: self.x,
+            w: self.w,
+            window: self.window,
+            channels: self.channels,
+            results: self.results,
+        }
+    }
+
     /// Pixels of one plane of the result.
     pub(super) fn pixels(&self) -> usize {
-        self.results[0] * self.results[1]
+        self.planned().pixels()
     }
 
     /// Elements that are summed for a result, of one that is not transposed.
     pub(super) fn depth(&self) -> usize {
-        self.w.shape[1..].iter().product()
+        self.planned().depth()
     }
 
-    /// An error for numbers that kernels cannot count to.
-    fn check_sizes(&self) -> Result<()> {
-        let Window {
-            stride, dilation, ..
-        } = self.window;
-        let [_, planes @ ..] = self.x.shape;
-        let numbers = [self.pixels(), self.channels, self.depth(), stride, dilation];
-        if planes
-            .iter()
-            .chain(&numbers)
-            .any(|&number| number > MAX_PLACE)
-        {
-            let (x, w) = (self.x.shape, self.w.shape);
-            crate::bail!(
-                "{} of {x:?} with kernels {w:?} and {:?} is too large",
-                self.name,
-                self.window
-            )
-        }
-        Ok(())
-    }
-
-    /// By kernels that gather what they multiply: tiled where there are enough output channels to share inputs.
+    /// By kernels that gather what they multiply.
     fn gather(&self, y: Pointer) -> Result<()> {
-        let most = table::TILE_CHANNELS * MAX_GRID_Y;
-        let many = (table::TILED_FROM_CHANNELS..=most).contains(&self.channels);
+        let planned = self.planned();
         let tiled = table::CONV2D_TILED.kernel(&[self.element]);
-        if let (Some(_), true) = (tiled, many) {
-            let tile = (table::TILE_PIXELS, table::TILE_CHANNELS);
-            self.launch(&table::CONV2D_TILED, tile, None, y)
-        } else {
-            self.launch(&table::CONV2D, (table::BLOCK, table::CHANNELS), None, y)
-        }
+        let form = planned.form(self.device, tiled.is_some());
+        let kernel = match (form, tiled) {
+            (Form::Tiled, Some(tiled)) => tiled,
+            _ => kernel(&table::CONV2D, &[self.element], self.dtype, self.name)?,
+        };
+        Ok(planned.gather(self.device, kernel, form, y)?)
     }
 
     fn gather_transposed(&self, y: Pointer) -> Result<()> {
-        let Window {
-            stride, dilation, ..
-        } = self.window;
-        let common = greatest_common_divisor(stride, dilation);
-        let steps = Steps {
-            tap: (stride / common) as u32,
-            input: (dilation / common) as u32,
-            remainder: (dilation % stride) as u32,
-        };
-        let tile = (table::BLOCK, table::CHANNELS);
-        self.launch(&table::CONV_TRANSPOSE2D, tile, Some(&steps), y)
-    }
-
-    /// Launches of whole images; `tile` is a block's pixels and channels.
-    fn launch(
-        &self,
-        op: &Op,
-        tile: (usize, usize),
-        steps: Option<&Steps>,
-        y: Pointer,
-    ) -> Result<()> {
+        let op = &table::CONV_TRANSPOSE2D;
         let kernel = kernel(op, &[self.element], self.dtype, self.name)?;
-        let (batch, pixels, size) = (self.x.shape[0], self.pixels(), self.x.size);
-        let at_once = (MAX_LAUNCH / pixels).max(1);
-        for first in (0..batch).step_by(at_once) {
-            let images = at_once.min(batch - first);
-            let written = y.offset(first * self.channels * pixels * size);
-            let read = self.x.start.offset(first * self.x.strides[0] * size);
-            let description = self.pack(images * pixels);
-            let blocks_y = self.channels.div_ceil(tile.1).min(MAX_GRID_Y);
-            let launch = self.device.launch(kernel)?;
-            let launch = launch.threads((images * pixels).div_ceil(tile.0), table::BLOCK);
-            let launch = launch.blocks_y(blocks_y).arg(&written).arg(&read);
-            let mut launch = launch.arg(&self.w.start).arg(&description);
-            if let Some(steps) = steps {
-                launch = launch.arg(steps);
-            }
-            // SAFETY: the arguments of convolution kernels; y has an element for each pixel and channel, Candle's views
-            // stay within their storages, and what lies outside of an image is not read.
-            unsafe { launch.enqueue() }?;
-        }
-        Ok(())
-    }
-
-    fn pack(&self, pixels: usize) -> KernelConvolution {
-        let [_, _, in_height, in_width] = self.x.shape;
-        let Window {
-            kernel,
-            padding,
-            stride,
-            dilation,
-        } = self.window;
-        KernelConvolution {
-            width: Divisor::of(self.results[1]),
-            height: Divisor::of(self.results[0]),
-            pixels: pixels as u32,
-            out_channels: self.channels as u32,
-            in_channels: self.x.shape[1] as u32,
-            in_height: in_height as u32,
-            in_width: in_width as u32,
-            kernel_height: Divisor::of(kernel[0]),
-            kernel_width: Divisor::of(kernel[1]),
-            stride: Divisor::of(stride),
-            dilation: dilation as u32,
-            row_padding: padding[0] as u32,
-            column_padding: padding[1] as u32,
-            input: self.x.strides.map(|stride| stride as i64),
-            kernel: self.w.strides.map(|stride| stride as i64),
-        }
-    }
-}
-
-/// `candle::Convolution`.
-#[repr(C)]
-struct KernelConvolution {
-    width: Divisor,
-    height: Divisor,
-    pixels: u32,
-    out_channels: u32,
-    in_channels: u32,
-    in_height: u32,
-    in_width: u32,
-    kernel_height: Divisor,
-    kernel_width: Divisor,
-    stride: Divisor,
-    dilation: u32,
-    row_padding: u32,
-    column_padding: u32,
-    input: [i64; 4],
-    kernel: [i64; 4],
-}
-
-// SAFETY: the same fields in the same order, with C's layout on both sides.
-unsafe impl Argument for KernelConvolution {}
-
-/// `candle::Steps`: how far apart the taps are that reach a result of a transposed convolution, and their inputs.
-#[repr(C)]
-struct Steps {
-    tap: u32,
-    input: u32,
-    remainder: u32,
-}
-
-// SAFETY: as above.
-unsafe impl Argument for Steps {}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    match b {
-        0 => a,
-        _ => greatest_common_divisor(b, a % b),
+        Ok(self.planned().gather_transposed(self.device, kernel, y)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::launcher::MAX_GRID_Y;
+    use crate::rocm_backend::plan::im2col::MAX_PLACE;
     use crate::rocm_backend::testing::{gpu, launches_of};
     use crate::{Device, Tensor};
 
@@ -426,12 +305,5 @@ mod tests {
             assert_eq!(found, blocks, "{batch} images of {side:?}");
         }
         Ok(())
-    }
-
-    #[test]
-    fn greatest_common_divisors() {
-        for (a, b, divisor) in [(4, 6, 2), (6, 4, 2), (5, 3, 1), (9, 3, 3), (1, 1, 1)] {
-            assert_eq!(greatest_common_divisor(a, b), divisor, "{a}, {b}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! table and the GPU.
 //!
 //! Nothing here knows Candle's types or calls a library: candle-rocm tests its kernels through these very files.
+pub(crate) mod conv;
 mod copy;
 mod elementwise;
 mod family;

@@ -14,7 +14,7 @@ pub(crate) struct PlaneKernel {
 }
 
 /// Images (batch, channels, height, width) in memory; strides count elements.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Images {
     pub(crate) shape: [usize; 4],
     pub(crate) strides: [usize; 4],
