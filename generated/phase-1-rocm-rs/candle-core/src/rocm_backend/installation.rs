@@ -12,6 +12,7 @@ const ABSENT: [(&str, bool); 5] = [
 ];
 
 /// Why a library cannot be used, if it cannot.
+#[allow(dead_code)] // Nobody asks as long as HIP is the only library.
 pub(super) fn problem(library: &str) -> Option<String> {
     ABSENT.contains(&(library, true)).then(|| {
         format!("no {library} library was found when this was built; set ROCM_PATH and build again")

@@ -1,6 +1,7 @@
 //! Convolutions and activations by MIOpen, for programs with the feature `rocm-miopen`.
-use super::hip::{forget_last_error, lacks_memory, static_text, HipResult};
+use super::hip::{forget_last_error, static_text, HipResult};
 use super::kernels::{Element, Pointer};
+use super::room::lacks_memory;
 use super::stream::Stream;
 use super::{api, installation, DeviceMemory, RocmDevice, RocmError};
 use std::collections::HashMap;
