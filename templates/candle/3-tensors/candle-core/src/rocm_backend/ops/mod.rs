@@ -1,5 +1,3 @@
-{% from "rust/header.j2" import generated %}
-«generated(header)»
 //! The operations of `BackendStorage` and `BackendDevice`: which kernels compute them, and how these are launched.
 mod argsort;
 mod binary;
@@ -20,9 +18,7 @@ mod im2col;
 mod index_add;
 mod indexing;
 mod matmul;
-{% if header.phase >= 5 %}
-mod norm;
-{% endif %}
+mod nearest;
 mod number;
 mod operand;
 mod own_matmul;
@@ -31,18 +27,11 @@ mod planes;
 mod pool;
 mod random;
 mod reduce;
-{% if header.phase >= 5 %}
-mod rope;
-{% endif %}
 mod rows;
 mod scatter_add;
-{% if header.phase >= 5 %}
-mod sdpa;
-mod sigmoid;
-mod softmax;
-{% endif %}
 mod tiles;
 mod unary;
+mod unused_index;
 mod upsample;
 mod where_cond;
 mod widths;
@@ -61,25 +50,11 @@ pub(super) use host::{
 pub(super) use index_add::index_add;
 pub(super) use indexing::{gather, index_select, scatter_set};
 pub(super) use matmul::matmul;
-{% if header.phase >= 5 %}
-pub use norm::{layer_norm, rms_norm};
-{% endif %}
 pub(super) use parametric::{affine, elu, powf};
 pub(super) use pool::{avg_pool2d, max_pool2d};
 pub(super) use random::{rand_normal, rand_uniform};
 pub(super) use reduce::reduce_op;
-{% if header.phase >= 5 %}
-pub use rope::{rope, rope_i, rope_thd};
-{% endif %}
 pub(super) use scatter_add::scatter_add_set;
-{% if header.phase >= 5 %}
-pub use sdpa::{sdpa, Scores};
-pub use sigmoid::sigmoid;
-pub use softmax::softmax_last_dim;
-{% endif %}
 pub(super) use unary::unary_impl;
-{% if storage.has("upsample_bilinear2d") %}
-pub(super) use upsample::upsample_bilinear2d;
-{% endif %}
-pub(super) use upsample::{upsample_nearest1d, upsample_nearest2d};
+pub(super) use upsample::*;
 pub(super) use where_cond::where_cond;

@@ -1,15 +1,14 @@
-{% from "rust/header.j2" import generated %}
-«generated(header)»
 //! Random numbers from a counter: what a seed gives does not depend on the GPU or on what else it computes.
 #[cfg(feature = "rocm-rocrand")]
 use super::by_rocrand;
+use super::nearest::nearest;
 use super::operand::{kernel, uninit};
 use super::rows::PACK;
 use crate::rocm_backend::element::element;
 use crate::rocm_backend::kernels::table::random as table;
 use crate::rocm_backend::kernels::{Argument, Element, Op, MAX_GRID};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
-use crate::{DType, Error, Result, Shape, WithDType};
+use crate::{DType, Result, Shape};
 
 /// Numbers in [lo, up), whose bounds are rounded to the element type.
 ///
@@ -61,31 +60,6 @@ pub(in crate::rocm_backend) fn rand_normal(
         return Ok(drawn);
     }
     filled(device, shape, dtype, &table::RAND_NORMAL, OP, &numbers)
-}
-
-/// The number of the element type that is nearest to `value`, and the one next below that.
-fn nearest(value: f64, dtype: DType, op: &'static str) -> Result<(f64, f64)> {
-    macro_rules! nearest {
-        ($float:ty) => {{
-            let number = <$float as WithDType>::from_f64(value);
-            let bits = number.to_bits();
-            let sign = 1 << (8 * std::mem::size_of::<$float>() - 1);
-            let below = if bits & !sign == 0 {
-                sign | 1
-            } else if bits & sign == 0 {
-                bits - 1
-            } else {
-                bits.wrapping_add(1) // NaN may have all bits set
-            };
-            (f64::from(number), f64::from(<$float>::from_bits(below)))
-        }};
-    }
-    match dtype {
-{% for dtype in dtypes if dtype.name in ["bf16", "f16", "f32", "f64", "f8e4m3"] %}
-        DType::«dtype.variant» => Ok(nearest!(«dtype.rust»)),
-{% endfor %}
-        _ => Err(Error::UnsupportedDTypeForOp(dtype, op).bt()),
-    }
 }
 
 /// The numbers of a distribution: `candle::Uniform` or `candle::Normal` for the type that kernels compute in.
@@ -147,30 +121,6 @@ mod tests {
     use crate::rocm_backend::ops::to_cpu_storage;
     use crate::rocm_backend::testing::gpu;
     use crate::CpuStorage;
-
-    #[test]
-    fn no_number_lies_between_the_nearest_and_the_one_below() -> Result<()> {
-        let half = |bits| half::f16::from_bits(bits).to_f64();
-        for (value, expected) in [
-            (1.0, (1.0, 1.0 - 0.5f64.powi(11))),
-            (1.0001, (1.0, 1.0 - 0.5f64.powi(11))),
-            (0.0, (0.0, half(0x8001))),
-            (-0.0, (0.0, half(0x8001))),
-            (-2.0, (-2.0, -2.0 - 0.5f64.powi(9))),
-            (half(1), (half(1), 0.0)),
-            (1e6, (f64::INFINITY, 65504.0)),
-        ] {
-            assert_eq!(nearest(value, DType::F16, "")?, expected, "{value}");
-        }
-        let below_one = nearest(1.0, DType::F64, "")?.1;
-        assert_eq!(below_one, 1.0 - f64::EPSILON / 2.0);
-{% if "f8e4m3" in dtypes | map(attribute="name") %}
-        assert_eq!(nearest(5.0, DType::F8E4M3, "")?, (5.0, 4.5));
-{% endif %}
-        assert!(nearest(f64::NAN, DType::F32, "")?.0.is_nan());
-        assert!(nearest(1.0, DType::U8, "").is_err());
-        Ok(())
-    }
 
     #[test]
     fn kernels_get_the_numbers_they_compute_in() {
