@@ -120,7 +120,7 @@ ALL = [
 """Sources of new Rust files: templates and plain ones."""
 TEMPLATES = [(phase, source) for phase, source in ALL if not is_plain(source)]
 DUMMY_TRAITS = "candle/1-core/candle-core/src/dummy_rocm_backend/traits.rs.j2"
-BUILD = "candle/0-setup/candle-core/build.rs.j2"
+BUILD = "candle/0-setup/candle-core/build.rs"
 
 
 def context(traits: str = TRAITS, dummy: str = DUMMY, dtypes: bytes = DTYPES) -> BackendContext:
@@ -402,6 +402,12 @@ def test_the_build_script_always_declares_its_cfg() -> None:
     assert text.index("rustc-check-cfg=cfg(candle_rocm_absent, ") < text.index('var_os("CARGO_FEATURE_ROCM")')
 
 
+def test_every_library_may_be_absent() -> None:
+    text = rendered(source_of("rocm_backend/installation_linked.rs"))
+    named = re.findall(r'^    \("(\w+)", cfg!\(candle_rocm_absent = "(\w+)"\)\),$', text, re.MULTILINE)
+    assert named == [(library.name, library.name) for library in context().hip.libraries]
+
+
 # --- element types ---------------------------------------------------------------------------------------------------
 
 
@@ -425,7 +431,9 @@ def test_the_largest_index_is_none_where_index_types_are_bounded() -> None:
 
 def test_the_build_script_links_optional_libraries_only_with_their_features() -> None:
     text = rendered(BUILD, phase=0)
-    assert dict(re.findall(r'^    \("(\w+)", "(\w+)"\),$', text, re.MULTILINE)) == {
+    linked = dict(re.findall(r'^    \("(\w+)", "(\w+)"\),$', text, re.MULTILINE))
+    assert list(linked) == [library.name for library in context().hip.libraries]
+    assert linked == {
         "amdhip64": "CARGO_FEATURE_ROCM",
         "hiprtc": "CARGO_FEATURE_ROCM",
         "MIOpen": "CARGO_FEATURE_ROCM_MIOPEN",

@@ -1,5 +1,3 @@
-{% from "rust/header.j2" import generated %}
-«generated(header)»
 //! Links ROCm's libraries when the `rocm` feature is on; does nothing otherwise.
 //!
 //! ROCm is the first of `$ROCM_PATH`, `$HIP_PATH`, `/opt/rocm`, `/opt/rocm-*` (newest first) and `/usr` that has a HIP
@@ -25,10 +23,12 @@ const LOADER_CACHE: &str = "/etc/ld.so.cache";
 const WATCHED_ENTRIES: usize = 2000;
 
 /// What is linked, and the variable that cargo sets for the feature which asks for it.
-const LIBRARIES: [(&str, &str); «hip.libraries | length»] = [
-{% for library in hip.libraries %}
-    ("«library.name»", "CARGO_FEATURE_«(library.feature or "rocm") | upper | replace("-", "_")»"),
-{% endfor %}
+const LIBRARIES: [(&str, &str); 5] = [
+    ("amdhip64", "CARGO_FEATURE_ROCM"),
+    ("hiprtc", "CARGO_FEATURE_ROCM"),
+    ("MIOpen", "CARGO_FEATURE_ROCM_MIOPEN"),
+    ("rocblas", "CARGO_FEATURE_ROCM"),
+    ("rocrand", "CARGO_FEATURE_ROCM_ROCRAND"),
 ];
 
 /// Either keeps rocm-rs's build script from generating bindings, which it brings along.
