@@ -166,7 +166,16 @@ def test_templates_ask_only_for_what_their_context_has(phase: int, template: str
 
 def test_most_sources_are_plain_rust() -> None:
     templates = {source for _, source in TEMPLATES}
-    assert len({source for _, source in ALL} - templates) > 100
+    assert len({source for _, source in ALL} - templates) > 110
+    assert len(templates) <= 30
+
+
+@pytest.mark.parametrize("template", sorted({source for _, source in TEMPLATES}))
+def test_a_template_is_short_and_knows_no_phase(template: str) -> None:
+    """Phases differ by files (docs/decisions/0019-plain-rust.md)."""
+    text = (templates_dir() / template).read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 150
+    assert "phase" not in re.sub(r"\bops_phase\b", "", "".join(re.findall(r"{%.*?%}|«.*?»", text)))
 
 
 @pytest.mark.parametrize(("phase", "template"), ALL)

@@ -110,9 +110,8 @@ def test_every_difference_is_of_a_case_and_of_a_tried_release() -> None:
     differences = [each for phase in SPECS.phases for each in phase.differences]
     assert differences
     tried = [release.version for release in SPECS.candle.releases]
-    cases = (REPOSITORY / "templates/candle/3-tensors/candle-core/tests/rocm_matrix/operations.rs.j2").read_text(
-        encoding="utf-8"
-    )
+    matrix = REPOSITORY / "templates/candle/3-tensors/candle-core/tests/rocm_matrix"
+    cases = "".join((matrix / name).read_text(encoding="utf-8") for name in ("operations.rs", "release.rs.j2"))
     for each in differences:
         assert any(in_range(release, each.since, each.until) for release in tried), each.id
         for operation in each.operations:

@@ -1,24 +1,18 @@
-{% from "rust/header.j2" import generated %}
-{% from "rust/tests/ulp.j2" import ulp, ulp_tests %}
-«generated(header)»
 //! The fused operations of candle-nn, for every element type: ROCm against the CPU.
 //!
 //! The CPU computes in f64 from the same rounded inputs, with Candle's composed form where its own kernel has no f64. ROCm
 //! is within what its kernels promise of that, in units in the last place.
 #![cfg(feature = "rocm")]
+mod rocm_types;
+mod rocm_ulp;
+
 use candle::{DType, Device, Result, Tensor, Var, D};
 use candle_nn::{ops, rotary_emb};
+use rocm_types::DTYPES;
+use rocm_ulp::ulp;
 use std::cell::Cell;
 
-/// Element types that kernels compute with, of this release.
-#[rustfmt::skip] // However many there are.
-const DTYPES: &[DType] = &[
-{% for dtype in dtypes %}
-    DType::«dtype.variant»,
-{% endfor %}
-];
-
-/// Those that the operations are made for.
+/// The types that the operations are made for.
 const FLOATS: [DType; 4] = [DType::BF16, DType::F16, DType::F32, DType::F64];
 
 /// Shapes of rows: single elements, primes, whole packs, more than a wave, a block or a card takes at a time.
@@ -171,10 +165,6 @@ fn operations() -> Vec<Operation> {
         }),
     ]
 }
-
-«ulp()»
-
-«ulp_tests()»
 
 fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
     let tensor = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F64)?;

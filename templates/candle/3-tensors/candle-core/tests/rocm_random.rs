@@ -1,27 +1,26 @@
-{% from "rust/header.j2" import generated %}
-«generated(header)»
 //! Random numbers of every floating-point type: their range, their distribution, and what a seed gives.
 //!
 //! As in rocm_basic.rs, a test that lacks the GPU it needs writes `SKIPPED: <test>: <reason>` to stderr.
 #![cfg(feature = "rocm")]
+mod rocm_types;
+mod rocm_ulp;
+
 use candle_core::rocm::is_available;
 use candle_core::{DType, Device, Result, Tensor};
+use rocm_types::DTYPES;
+use rocm_ulp::ulp;
 use std::io::Write;
 
-/// Each type, and the distance from 1 to the next larger number.
-const DTYPES: &[(DType, f64)] = &[
-    (DType::BF16, 1. / 128.),
-    (DType::F16, 1. / 1024.),
-    (DType::F32, f32::EPSILON as f64),
-    (DType::F64, f64::EPSILON),
-{% if "f8e4m3" in dtypes | map(attribute="name") %}
-    (DType::F8E4M3, 1. / 8.),
-{% endif %}
-];
 /// No multiple of what a thread draws at once, and more than a block of threads does.
 const MANY: usize = 20_011;
 /// Standard errors that a mean may be off; seeds are fixed, so a test that passes once always does.
 const SIGMAS: f64 = 6.;
+
+/// Each type, and the distance from 1 to the next larger number.
+fn floats() -> impl Iterator<Item = (DType, f64)> {
+    let floats = DTYPES.iter().filter(|dtype| dtype.is_float());
+    floats.map(|&dtype| (dtype, ulp(dtype, 1.)))
+}
 
 /// GPU 0, as a device of its own; None with a message, past libtest's capture, so that nobody takes a skipped test for
 /// a passed one.
@@ -70,7 +69,7 @@ fn uniform_numbers_fill_their_range() -> Result<()> {
         return Ok(());
     };
     device.set_seed(11)?;
-    for &(dtype, epsilon) in DTYPES {
+    for (dtype, epsilon) in floats() {
         for (lo, up) in [(0., 1.), (-3., 5.), (2., 2.5)] {
             let drawn = numbers(&like(dtype, MANY, &device)?.rand_like(lo, up)?)?;
             let what = format!("{dtype:?} in [{lo}, {up})");
@@ -98,7 +97,7 @@ fn normal_numbers_have_their_mean_and_deviation() -> Result<()> {
         return Ok(());
     };
     device.set_seed(12)?;
-    for &(dtype, epsilon) in DTYPES {
+    for (dtype, epsilon) in floats() {
         for (mean, std) in [(0., 1.), (-4., 0.5), (1., 3.)] {
             let drawn = numbers(&like(dtype, MANY, &device)?.randn_like(mean, std)?)?;
             let what = format!("{dtype:?} about {mean} by {std}");
@@ -120,7 +119,7 @@ fn a_seed_gives_the_same_numbers_again_and_other_seeds_others() -> Result<()> {
     let Some(device) = gpu("a_seed_gives_the_same_numbers_again_and_other_seeds_others") else {
         return Ok(());
     };
-    for &(dtype, _) in DTYPES {
+    for (dtype, _) in floats() {
         let draw = |seed: u64| -> Result<[Vec<f64>; 3]> {
             device.set_seed(seed)?;
             let x = like(dtype, 1003, &device)?;

@@ -1,5 +1,3 @@
-{% from "rust/header.j2" import generated %}
-«generated(header)»
 //! Every operation of `BackendStorage`, for every element type, on every kind of view: ROCm against the CPU.
 //!
 //! Integers are the CPU's, bit for bit; floats are within what the kernels promise of the same operation on the same
@@ -11,28 +9,19 @@ mod exceptions;
 mod inputs;
 mod operations;
 mod plain;
+mod release;
+#[path = "../rocm_types/mod.rs"]
+mod rocm_types;
+#[path = "../rocm_ulp/mod.rs"]
+mod rocm_ulp;
 
 use candle_core::{DType, Device, Result};
 use compare::{Case, Verdict};
 use exceptions::{Exception, EXCEPTIONS};
 use operations::{operations, Operation};
+use release::METHODS;
+pub(crate) use rocm_types::DTYPES;
 use std::io::Write;
-
-/// Element types that kernels compute with, of this release.
-#[rustfmt::skip] // However many there are.
-pub(crate) const DTYPES: &[DType] = &[
-{% for dtype in dtypes %}
-    DType::«dtype.variant»,
-{% endfor %}
-];
-
-/// The methods of this release's `BackendStorage`.
-#[rustfmt::skip] // However many there are.
-const METHODS: &[&str] = &[
-{% for method in storage.methods %}
-    "«method.name»",
-{% endfor %}
-];
 
 /// Methods that every case uses: to make its inputs and to read its result.
 const USED_BY_ALL: &[&str] = &["try_clone", "dtype", "device", "to_cpu_storage"];

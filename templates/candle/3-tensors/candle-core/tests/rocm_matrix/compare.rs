@@ -1,10 +1,8 @@
-{% from "rust/header.j2" import generated %}
-{% from "rust/tests/ulp.j2" import ulp, ulp_tests %}
-«generated(header)»
 //! How a case is judged: ROCm's result beside the CPU's, and beside what is right.
 use crate::exceptions::Kind;
 use crate::inputs::{Inputs, Numbers, View};
 use crate::operations::{Operation, Scale};
+use crate::rocm_ulp::ulp;
 use candle_core::{DType, Device, Result, Tensor};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -258,16 +256,11 @@ fn largest(dtype: DType) -> f64 {
         DType::F64 => f64::MAX,
         DType::F32 => f32::MAX.into(),
         DType::F16 => 65504.,
-{% if "F8E4M3" in dtypes | map(attribute="variant") %}
-        DType::F8E4M3 => 448.,
-{% endif %}
+        // f8e4m3, which old releases do not have.
+        narrow if narrow.is_float() && narrow.size_in_bytes() == 1 => 448.,
         _ => 3.3895e38,
     }
 }
-
-«ulp(dtypes | map(attribute="variant") | list)»
-
-«ulp_tests()»
 
 mod judges {
     use super::*;

@@ -1,9 +1,7 @@
-{% from "rust/header.j2" import generated %}
-«generated(header)»
 //! The cases: every operation of `BackendStorage`, small on every view, and large enough for every kernel that it has.
 use crate::inputs::{Inputs, View, CONTIGUOUS, VIEWS};
 use crate::plain::{self, Window};
-use crate::DTYPES;
+use crate::{release, DTYPES};
 use candle_core::op::CmpOp;
 use candle_core::{DType, Device, Result, Tensor};
 
@@ -57,13 +55,6 @@ fn products(dtype: DType) -> bool {
 fn indices(dtype: DType) -> bool {
     matches!(dtype, DType::U8 | DType::U32 | DType::I64)
 }
-{% if storage.has("upsample_bilinear2d") %}
-
-/// Floats of more than a byte, and integers.
-fn wide(dtype: DType) -> bool {
-    dtype.is_int() || dtype.size_in_bytes() > 1
-}
-{% endif %}
 
 pub(crate) fn op(
     name: impl Into<String>,
@@ -86,7 +77,7 @@ pub(crate) fn op(
 }
 
 impl Operation {
-    fn cancelling(self) -> Self {
+    pub(crate) fn cancelling(self) -> Self {
         Self {
             scale: Scale::Magnitudes,
             ..self
@@ -149,6 +140,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     reductions(&mut made);
     convolutions(&mut made);
     images(&mut made);
+    made.extend(release::operations());
     indexed(&mut made);
     products_of_matrices(&mut made);
     copies(&mut made);
@@ -477,20 +469,6 @@ fn images(made: &mut Vec<Operation>) {
         op("upsample_nearest2d.large", all, 0, |i| {
             i.image()?.upsample_nearest2d(37, 48)
         }),
-{% if storage.has("upsample_bilinear2d") %}
-        op("upsample_bilinear2d", wide, 4, |i| {
-            i.image()?.upsample_bilinear2d(11, 5, false)
-        })
-        .cancelling(),
-        op("upsample_bilinear2d.corners", wide, 4, |i| {
-            i.image()?.upsample_bilinear2d(11, 5, true)
-        })
-        .cancelling(),
-        op("upsample_bilinear2d.large", wide, 4, |i| {
-            i.image()?.upsample_bilinear2d(37, 48, false)
-        })
-        .cancelling(),
-{% endif %}
     ]);
 }
 
