@@ -9,7 +9,7 @@ has no body stops the generation.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, UnknownSite
@@ -66,10 +66,12 @@ class BackendMethod:
     """From `fn` to `{`, indented for an impl block, with the parameter names that the body uses."""
     dummy_head: str
     """The same with anonymous parameters."""
+    early_head: str
+    """The same for a phase before the operations: with the names that the body in the template uses, if it has one."""
     written: bool
     """Whether the template has a body for it in every phase."""
     call: str | None
-    """The call that computes it from the operations' phase on; None if the template has a body, or nobody knows it."""
+    """The call that computes it; None if the template has a body, nobody knows it, or the operations come later."""
     fallible: bool
     location: Location
     """Where Candle declares it."""
@@ -91,6 +93,15 @@ class BackendImpl:
     """Inherent methods of the dummy CUDA type that no template knows, from a release newer than this tool."""
     names: frozenset[str]
     """Paths of what the signatures need in scope."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether some method is computed by an operation."""
+        return any(method.call is not None for method in self.methods)
+
+    def before_operations(self) -> BackendImpl:
+        """The implementation of a phase without operations: what they compute is an error there, or written."""
+        return replace(self, methods=tuple(replace(m, head=m.early_head, call=None) for m in self.methods))
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
@@ -143,7 +154,7 @@ class FileContext:
     libraries: tuple[BoundLibrary, ...]
     """What the file declares."""
     ops_phase: int
-    """The phase that brings what is not written."""
+    """The phase that brings what is neither written nor computed."""
     differences: tuple[CpuDifference, ...] = ()
     """From the CPU backend, of this release."""
 
@@ -161,10 +172,13 @@ class FileContext:
         """The context of the file that `header` describes, which declares what `names` use of those libraries."""
         libraries = bound_libraries(backend.hip_api, declares, names, runtime)
         elements = backend.elements
+        storage, device = backend.storage, backend.device
+        if header.phase < backend.ops_phase:
+            storage, device = storage.before_operations(), device.before_operations()
         return cls(
             header,
-            backend.storage,
-            backend.device,
+            storage,
+            device,
             backend.hip,
             elements.computed,
             elements.storage_only,
@@ -207,8 +221,8 @@ def _implementation(read: Callable[[str], bytes], trait_name: str, traits: Backe
     if missing:
         raise UnknownSite(
             missing,
-            remedy="It cannot answer with an error, so it needs a body: add one to templates/rust/rocm_backend, "
-            "templates/rust/dummy_rocm_backend.rs.j2 and specs/backend.yaml.",
+            remedy="It cannot answer with an error, so it needs a body: add one to templates/rust/rocm_backend and "
+            "specs/backend.yaml.",
         )
     return BackendImpl(
         types=_associated(trait, traits.types),
@@ -243,6 +257,7 @@ def _method(method: Method, trait: TraitMethods | None) -> BackendMethod:
         attributes=method.cfg,
         head=_head(method, names or anonymous),
         dummy_head=_head(method, anonymous),
+        early_head=_head(method, written.get(method.name, anonymous)),
         written=method.name in written,
         call=_call(method, computed[method.name]) if method.name in computed else None,
         fallible=method.is_fallible,

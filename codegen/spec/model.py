@@ -171,7 +171,7 @@ class CpuDifference(VersionRange):
 
     id: Id
     operations: OneOrMore
-    """Cases of rocm_matrix/operations.rs.j2, below the folder of phase 3."""
+    """Cases of rocm_matrix/operations.rs, below the folder of phase 3."""
     types: OneOrMore
     """Variants of Candle's `DType`; those that a release lacks do not count there."""
     kind: Difference

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 NOT_YET = "is not available on ROCm yet: it comes with phase {phase} "
-"""What RocmError::NotGenerated says (templates/rust/rocm_error.j2); a test that returns the error prints it."""
+"""What RocmError::NotGenerated says (rocm_backend/rocm_error.rs); a test that returns the error prints it."""
 
 
 @dataclass(frozen=True, slots=True)

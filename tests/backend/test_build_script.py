@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.paths import repository_root
+from codegen.paths import templates_dir
 
 pytestmark = pytest.mark.cargo
 
@@ -84,7 +84,7 @@ def crate(tmp_path: Path) -> Crate:
     (folder / "src").mkdir(parents=True)
     (folder / "Cargo.toml").write_text(MANIFEST)
     (folder / "src/main.rs").write_text(PROGRAM)
-    shutil.copy(repository_root() / "generated/phase-0-rocm-rs/candle-core/build.rs", folder / "build.rs")
+    shutil.copy(templates_dir() / "candle/0-setup/candle-core/build.rs", folder / "build.rs")
     return Crate(folder)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.paths import repository_root
+from codegen.plan.files import BACKEND_FOLDER
 from codegen.render.backend import Header
 from codegen.render.environment import render, undeclared
 from codegen.render.hip_api import HipCalls, bound_libraries, used_names
@@ -18,6 +19,7 @@ from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
 from codegen.spec.loader import load_specs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 OF_A_TREE = frozenset({"device", "dtypes", "storage", "storage_only_dtypes", "unused_index"})
@@ -30,7 +32,7 @@ OF_A_RUNTIME = frozenset({"libraries", "runtime"})
 def independent_files() -> dict[str, str]:
     """Path below generated/ and text of every new file whose template needs nothing of a Candle tree.
 
-    Plain sources are read where they lie, not here.
+    Plain sources are read where they lie, not here; they count for what the declarations of C are made of.
 
     The folders of another runtime than the default hold what is different with it, and those of releases up to one what
     they get in place of a newer file.
@@ -39,11 +41,16 @@ def independent_files() -> dict[str, str]:
     api = parse_hip_api((root / HIP_API).read_bytes(), file=HIP_API).api
     traits = parse_backend_traits((root / BACKEND_TRAITS).read_bytes())
     made: dict[str, str] = {}
+    backend: dict[tuple[Runtime, str], str] = {}
     for phase, runtime in product(specs.phases, Runtime):
         usual = f"phase-{phase.phase}" if runtime is DEFAULT_RUNTIME else f"phase-{phase.phase}-{runtime}"
         # What has declarations comes last: it holds the names that the others use.
         for file in sorted(phase.files, key=lambda file: bool(file.declares)):
-            if file.template is None or is_plain(file.template) or not file.is_for(runtime):
+            if file.template is None or not file.is_for(runtime):
+                continue
+            if is_plain(file.template):
+                if file.path.startswith(BACKEND_FOLDER):
+                    backend[runtime, file.path] = (root / "templates" / file.template).read_text(encoding="utf-8")
                 continue
             if undeclared(file.template) & OF_A_TREE:
                 continue
@@ -53,7 +60,7 @@ def independent_files() -> dict[str, str]:
             context = {
                 "header": header,
                 "hip": HipCalls.of(api),
-                "libraries": bound_libraries(api, file.declares, used_names(made.values()), runtime),
+                "libraries": bound_libraries(api, file.declares, used_names(of_runtime(backend, runtime)), runtime),
                 "ops_phase": traits.ops_phase,
                 "runtime": runtime,
             }
@@ -61,7 +68,13 @@ def independent_files() -> dict[str, str]:
             path = f"{folder}/{file.path}"
             assert path not in made, f"{file.id} and another rule make {path}: one would hide the other"
             made[path] = render(file.template, context)
+            if file.path.startswith(BACKEND_FOLDER):
+                backend[runtime, file.path] = made[path]
     return made
+
+
+def of_runtime(texts: Mapping[tuple[Runtime, str], str], runtime: Runtime) -> list[str]:
+    return [text for (of, _), text in texts.items() if of is runtime]
 
 
 def committed_files(folder: Path) -> set[str]:

@@ -331,7 +331,7 @@ def test_what_is_applied_can_be_taken_back_with_invalid_specs(
     assert tree_hash(candle) == pristine
 
 
-@pytest.mark.parametrize("template", [EXPORTS, "templates/candle/1-core/candle-core/src/rocm_backend/allocator.rs.j2"])
+@pytest.mark.parametrize("template", [EXPORTS, "templates/candle/3-tensors/candle-core/src/rocm_backend/element.rs.j2"])
 def test_a_template_that_uses_an_undefined_name(
     candle: Path, candle_rocm: CommandLine, home: Path, template: str
 ) -> None:

@@ -31,8 +31,8 @@ def line_of(path: str, text: str) -> int:
     [
         (PLAIN, MADE, "impl Types {"),
         (
-            "templates/candle/3-tensors/candle-core/src/rocm_backend/ops/ids.rs.j2",
-            "candle-core/src/rocm_backend/ops/ids.rs",
+            "templates/candle/3-tensors/candle-core/src/rocm_backend/ops/host.rs.j2",
+            "candle-core/src/rocm_backend/ops/host.rs",
             "use super::operand::",
         ),
         ("templates/hip/fill.hip.j2", "candle-core/src/rocm_backend/kernels/hip/fill.hip", "CANDLE_DEVICE void fill"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SPECS = tuple(f"specs/{name}" for name in template_names(REPOSITORY / "specs"))
 TEMPLATES = tuple(f"templates/{name}" for name in template_names(REPOSITORY / "templates"))
-BUILD = "templates/candle/0-setup/candle-core/build.rs.j2"
+BUILD = "templates/candle/0-setup/candle-core/src/rocm_absent.rs.j2"
 FOLDERS = sorted({name.rpartition("/")[0] for name in (*SPECS, *TEMPLATES)})
 
 
@@ -134,7 +134,7 @@ def test_a_field_that_a_kernel_family_does_not_have(repository: Path) -> None:
     ("statement", "message"),
     [
         ('{% include "rust/gone.j2" %}', "there is no template templates/rust/gone.j2"),
-        ('{% from "rust/tests/ulp.j2" import gone %}', "templates/rust/tests/ulp.j2 has no macro 'gone'"),
+        ('{% from "rust/header.j2" import gone %}', "templates/rust/header.j2 has no macro 'gone'"),
         ("{% include header %}", "which template is meant is not in the text: write its name out"),
     ],
 )

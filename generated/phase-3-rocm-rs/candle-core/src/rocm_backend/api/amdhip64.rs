@@ -3,10 +3,20 @@
 //! What the backend uses of `hip/hip_runtime_api.h` (ROCm 7.2).
 pub use rocm_rs::hip::bindings::{
     hipDeviceCanAccessPeer, hipDeviceEnablePeerAccess, hipDeviceProp_tR0600, hipError_t,
+    hipError_t_hipErrorNoBinaryForGpu as hipErrorNoBinaryForGpu,
     hipError_t_hipErrorNoDevice as hipErrorNoDevice,
+    hipError_t_hipErrorNotReady as hipErrorNotReady,
     hipError_t_hipErrorOutOfMemory as hipErrorOutOfMemory,
     hipError_t_hipErrorPeerAccessAlreadyEnabled as hipErrorPeerAccessAlreadyEnabled,
-    hipError_t_hipSuccess as hipSuccess, hipFree, hipGetDeviceCount, hipGetDevicePropertiesR0600,
-    hipGetErrorName, hipGetErrorString, hipGetLastError, hipMalloc, hipMemGetInfo,
-    hipRuntimeGetVersion, hipSetDevice,
+    hipError_t_hipSuccess as hipSuccess, hipEventCreateWithFlags, hipEventDestroy,
+    hipEventDisableTiming, hipEventQuery, hipEventRecord, hipEventSynchronize, hipEvent_t, hipFree,
+    hipFunction_t, hipGetDeviceCount, hipGetDevicePropertiesR0600, hipGetErrorName,
+    hipGetErrorString, hipGetLastError, hipHostFree, hipHostMalloc, hipHostMallocDefault,
+    hipMalloc, hipMemGetInfo, hipMemcpyAsync,
+    hipMemcpyKind_hipMemcpyDeviceToDevice as hipMemcpyDeviceToDevice,
+    hipMemcpyKind_hipMemcpyDeviceToHost as hipMemcpyDeviceToHost,
+    hipMemcpyKind_hipMemcpyHostToDevice as hipMemcpyHostToDevice, hipMemcpyPeerAsync,
+    hipMemsetAsync, hipModuleGetFunction, hipModuleLaunchKernel, hipModuleLoadData,
+    hipModuleUnload, hipModule_t, hipRuntimeGetVersion, hipSetDevice, hipStreamCreateWithFlags,
+    hipStreamDestroy, hipStreamNonBlocking, hipStreamSynchronize, hipStreamWaitEvent, hipStream_t,
 };

@@ -2,12 +2,42 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! What the backend uses of `hip/hiprtc.h` (ROCm 7.2).
 use super::functions::functions;
-use std::ffi::c_uint;
+use std::ffi::{c_char, c_int, c_uint};
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct _hiprtcProgram {
+    _private: [u8; 0],
+}
+
+pub type hiprtcProgram = *mut _hiprtcProgram;
 
 pub type hiprtcResult = c_uint;
+pub const HIPRTC_SUCCESS: hiprtcResult = 0;
 pub const HIPRTC_ERROR_INTERNAL_ERROR: hiprtcResult = 11;
 
 functions! {
     library: "hiprtc";
     absent: HIPRTC_ERROR_INTERNAL_ERROR;
+    fn hiprtcCompileProgram(
+        program: hiprtcProgram,
+        num_options: c_int,
+        options: *const *const c_char,
+    ) -> hiprtcResult;
+    fn hiprtcCreateProgram(
+        program: *mut hiprtcProgram,
+        src: *const c_char,
+        name: *const c_char,
+        num_headers: c_int,
+        headers: *const *const c_char,
+        include_names: *const *const c_char,
+    ) -> hiprtcResult;
+    fn hiprtcDestroyProgram(program: *mut hiprtcProgram) -> hiprtcResult;
+    fn hiprtcGetCode(program: hiprtcProgram, code: *mut c_char) -> hiprtcResult;
+    fn hiprtcGetCodeSize(program: hiprtcProgram, code_size: *mut usize) -> hiprtcResult;
+    fn hiprtcGetProgramLog(program: hiprtcProgram, log: *mut c_char) -> hiprtcResult;
+    fn hiprtcGetProgramLogSize(program: hiprtcProgram, log_size: *mut usize) -> hiprtcResult;
+    fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) -> hiprtcResult;
+    texts:
+    fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char;
 }

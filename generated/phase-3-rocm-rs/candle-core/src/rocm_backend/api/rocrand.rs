@@ -2,12 +2,64 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! What the backend uses of `rocrand/rocrand.h` (ROCm 7.2).
 use super::functions::functions;
-use std::ffi::c_uint;
+use super::hipStream_t;
+use std::ffi::{c_uint, c_ulonglong};
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct rocrand_generator_base_type {
+    _private: [u8; 0],
+}
+
+pub type rocrand_generator = *mut rocrand_generator_base_type;
+
+pub type rocrand_rng_type = c_uint;
+pub const ROCRAND_RNG_PSEUDO_DEFAULT: rocrand_rng_type = 400;
 
 pub type rocrand_status = c_uint;
+pub const ROCRAND_STATUS_SUCCESS: rocrand_status = 0;
+pub const ROCRAND_STATUS_VERSION_MISMATCH: rocrand_status = 100;
+pub const ROCRAND_STATUS_NOT_CREATED: rocrand_status = 101;
+pub const ROCRAND_STATUS_ALLOCATION_FAILED: rocrand_status = 102;
+pub const ROCRAND_STATUS_TYPE_ERROR: rocrand_status = 103;
+pub const ROCRAND_STATUS_OUT_OF_RANGE: rocrand_status = 104;
+pub const ROCRAND_STATUS_LENGTH_NOT_MULTIPLE: rocrand_status = 105;
+pub const ROCRAND_STATUS_DOUBLE_PRECISION_REQUIRED: rocrand_status = 106;
+pub const ROCRAND_STATUS_LAUNCH_FAILURE: rocrand_status = 107;
 pub const ROCRAND_STATUS_INTERNAL_ERROR: rocrand_status = 108;
 
 functions! {
     library: "rocrand";
     absent: ROCRAND_STATUS_INTERNAL_ERROR;
+    fn rocrand_create_generator(
+        generator: *mut rocrand_generator,
+        rng_type: rocrand_rng_type,
+    ) -> rocrand_status;
+    fn rocrand_destroy_generator(generator: rocrand_generator) -> rocrand_status;
+    fn rocrand_generate_normal(
+        generator: rocrand_generator,
+        output_data: *mut f32,
+        n: usize,
+        mean: f32,
+        stddev: f32,
+    ) -> rocrand_status;
+    fn rocrand_generate_normal_double(
+        generator: rocrand_generator,
+        output_data: *mut f64,
+        n: usize,
+        mean: f64,
+        stddev: f64,
+    ) -> rocrand_status;
+    fn rocrand_generate_uniform(
+        generator: rocrand_generator,
+        output_data: *mut f32,
+        n: usize,
+    ) -> rocrand_status;
+    fn rocrand_generate_uniform_double(
+        generator: rocrand_generator,
+        output_data: *mut f64,
+        n: usize,
+    ) -> rocrand_status;
+    fn rocrand_set_seed(generator: rocrand_generator, seed: c_ulonglong) -> rocrand_status;
+    fn rocrand_set_stream(generator: rocrand_generator, stream: hipStream_t) -> rocrand_status;
 }

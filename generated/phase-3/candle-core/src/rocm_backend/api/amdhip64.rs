@@ -4,11 +4,56 @@
 use super::functions::functions;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct ihipEvent_t {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct ihipModuleSymbol_t {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct ihipModule_t {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct ihipStream_t {
+    _private: [u8; 0],
+}
+
+pub type hipEvent_t = *mut ihipEvent_t;
+pub type hipFunction_t = *mut ihipModuleSymbol_t;
+pub type hipModule_t = *mut ihipModule_t;
+pub type hipStream_t = *mut ihipStream_t;
+
 pub type hipError_t = c_uint;
 pub const hipSuccess: hipError_t = 0;
 pub const hipErrorOutOfMemory: hipError_t = 2;
 pub const hipErrorNoDevice: hipError_t = 100;
+pub const hipErrorNoBinaryForGpu: hipError_t = 209;
+pub const hipErrorNotReady: hipError_t = 600;
 pub const hipErrorPeerAccessAlreadyEnabled: hipError_t = 704;
+
+pub type hipMemcpyKind = c_uint;
+pub const hipMemcpyHostToDevice: hipMemcpyKind = 1;
+pub const hipMemcpyDeviceToHost: hipMemcpyKind = 2;
+pub const hipMemcpyDeviceToDevice: hipMemcpyKind = 3;
+
+// events
+pub const hipEventDisableTiming: c_uint = 2;
+
+// pinned host memory
+pub const hipHostMallocDefault: c_uint = 0;
+
+// streams
+pub const hipStreamNonBlocking: c_uint = 1;
 
 /// Single bits, which the backend does not look at.
 #[repr(C)]
@@ -149,6 +194,11 @@ functions! {
         peer_device_id: c_int,
     ) -> hipError_t;
     fn hipDeviceEnablePeerAccess(peer_device_id: c_int, flags: c_uint) -> hipError_t;
+    fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) -> hipError_t;
+    fn hipEventDestroy(event: hipEvent_t) -> hipError_t;
+    fn hipEventQuery(event: hipEvent_t) -> hipError_t;
+    fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) -> hipError_t;
+    fn hipEventSynchronize(event: hipEvent_t) -> hipError_t;
     fn hipFree(ptr: *mut c_void) -> hipError_t;
     fn hipGetDeviceCount(count: *mut c_int) -> hipError_t;
     fn hipGetDevicePropertiesR0600(
@@ -156,10 +206,57 @@ functions! {
         device_id: c_int,
     ) -> hipError_t;
     fn hipGetLastError() -> hipError_t;
+    fn hipHostFree(ptr: *mut c_void) -> hipError_t;
+    fn hipHostMalloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
     fn hipMalloc(ptr: *mut *mut c_void, size: usize) -> hipError_t;
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) -> hipError_t;
+    fn hipMemcpyAsync(
+        dst: *mut c_void,
+        src: *const c_void,
+        size: usize,
+        kind: hipMemcpyKind,
+        stream: hipStream_t,
+    ) -> hipError_t;
+    fn hipMemcpyPeerAsync(
+        dst: *mut c_void,
+        dst_device_id: c_int,
+        src: *const c_void,
+        src_device: c_int,
+        size: usize,
+        stream: hipStream_t,
+    ) -> hipError_t;
+    fn hipMemsetAsync(
+        dst: *mut c_void,
+        value: c_int,
+        size: usize,
+        stream: hipStream_t,
+    ) -> hipError_t;
+    fn hipModuleGetFunction(
+        function: *mut hipFunction_t,
+        module: hipModule_t,
+        name: *const c_char,
+    ) -> hipError_t;
+    fn hipModuleLaunchKernel(
+        f: hipFunction_t,
+        grid_dim_x: c_uint,
+        grid_dim_y: c_uint,
+        grid_dim_z: c_uint,
+        block_dim_x: c_uint,
+        block_dim_y: c_uint,
+        block_dim_z: c_uint,
+        shared_bytes: c_uint,
+        stream: hipStream_t,
+        kernel_params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> hipError_t;
+    fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) -> hipError_t;
+    fn hipModuleUnload(module: hipModule_t) -> hipError_t;
     fn hipRuntimeGetVersion(runtime_version: *mut c_int) -> hipError_t;
     fn hipSetDevice(device_id: c_int) -> hipError_t;
+    fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) -> hipError_t;
+    fn hipStreamDestroy(stream: hipStream_t) -> hipError_t;
+    fn hipStreamSynchronize(stream: hipStream_t) -> hipError_t;
+    fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> hipError_t;
     names:
     fn hipGetErrorName(error: hipError_t) -> *const c_char;
     texts:

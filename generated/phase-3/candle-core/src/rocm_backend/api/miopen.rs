@@ -2,15 +2,166 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! What the backend uses of `miopen/miopen.h` (ROCm 7.2).
 use super::functions::functions;
-use std::ffi::c_uint;
+use super::hipStream_t;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct miopenActivationDescriptor {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct miopenConvolutionDescriptor {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct miopenHandle {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct miopenTensorDescriptor {
+    _private: [u8; 0],
+}
+
+pub type miopenAcceleratorQueue_t = hipStream_t;
+pub type miopenActivationDescriptor_t = *mut miopenActivationDescriptor;
+pub type miopenConvolutionDescriptor_t = *mut miopenConvolutionDescriptor;
+pub type miopenHandle_t = *mut miopenHandle;
+pub type miopenTensorDescriptor_t = *mut miopenTensorDescriptor;
+
+pub type miopenActivationMode_t = c_uint;
+pub const miopenActivationTANH: miopenActivationMode_t = 2;
+pub const miopenActivationRELU: miopenActivationMode_t = 3;
+pub const miopenActivationELU: miopenActivationMode_t = 9;
+
+pub type miopenConvFwdAlgorithm_t = c_uint;
+pub const miopenConvolutionFwdAlgoDirect: miopenConvFwdAlgorithm_t = 1;
+
+pub type miopenConvolutionMode_t = c_uint;
+pub const miopenConvolution: miopenConvolutionMode_t = 0;
+
+pub type miopenDataType_t = c_uint;
+pub const miopenHalf: miopenDataType_t = 0;
+pub const miopenFloat: miopenDataType_t = 1;
+pub const miopenBFloat16: miopenDataType_t = 5;
 
 pub type miopenStatus_t = c_uint;
+pub const miopenStatusSuccess: miopenStatus_t = 0;
 pub const miopenStatusAllocFailed: miopenStatus_t = 4;
 pub const miopenStatusInternalError: miopenStatus_t = 5;
+
+#[repr(C)]
+pub struct miopenConvAlgoPerf_t {
+    pub fwd_algo: miopenConvFwdAlgorithm_t,
+    pub time: f32,
+    pub memory: usize,
+}
+
+const _: () = assert!(std::mem::size_of::<miopenConvAlgoPerf_t>() == 16);
 
 functions! {
     library: "MIOpen";
     files: ["libMIOpen.so.1", "libMIOpen.so"];
     windows: ["MIOpen.dll"];
     absent: miopenStatusInternalError;
+    fn miopenActivationForward(
+        handle: miopenHandle_t,
+        activ_desc: miopenActivationDescriptor_t,
+        alpha: *const c_void,
+        x_desc: miopenTensorDescriptor_t,
+        x: *const c_void,
+        beta: *const c_void,
+        y_desc: miopenTensorDescriptor_t,
+        y: *mut c_void,
+    ) -> miopenStatus_t;
+    fn miopenConvolutionForward(
+        handle: miopenHandle_t,
+        alpha: *const c_void,
+        x_desc: miopenTensorDescriptor_t,
+        x: *const c_void,
+        w_desc: miopenTensorDescriptor_t,
+        w: *const c_void,
+        conv_desc: miopenConvolutionDescriptor_t,
+        algo: miopenConvFwdAlgorithm_t,
+        beta: *const c_void,
+        y_desc: miopenTensorDescriptor_t,
+        y: *mut c_void,
+        work_space: *mut c_void,
+        work_space_size: usize,
+    ) -> miopenStatus_t;
+    fn miopenConvolutionForwardGetWorkSpaceSize(
+        handle: miopenHandle_t,
+        w_desc: miopenTensorDescriptor_t,
+        x_desc: miopenTensorDescriptor_t,
+        conv_desc: miopenConvolutionDescriptor_t,
+        y_desc: miopenTensorDescriptor_t,
+        work_space_size: *mut usize,
+    ) -> miopenStatus_t;
+    fn miopenCreateActivationDescriptor(
+        activ_desc: *mut miopenActivationDescriptor_t,
+    ) -> miopenStatus_t;
+    fn miopenCreateConvolutionDescriptor(
+        conv_desc: *mut miopenConvolutionDescriptor_t,
+    ) -> miopenStatus_t;
+    fn miopenCreateTensorDescriptor(tensor_desc: *mut miopenTensorDescriptor_t) -> miopenStatus_t;
+    fn miopenCreateWithStream(
+        handle: *mut miopenHandle_t,
+        stream: miopenAcceleratorQueue_t,
+    ) -> miopenStatus_t;
+    fn miopenDestroy(handle: miopenHandle_t) -> miopenStatus_t;
+    fn miopenDestroyActivationDescriptor(
+        activ_desc: miopenActivationDescriptor_t,
+    ) -> miopenStatus_t;
+    fn miopenDestroyConvolutionDescriptor(
+        conv_desc: miopenConvolutionDescriptor_t,
+    ) -> miopenStatus_t;
+    fn miopenDestroyTensorDescriptor(tensor_desc: miopenTensorDescriptor_t) -> miopenStatus_t;
+    fn miopenFindConvolutionForwardAlgorithm(
+        handle: miopenHandle_t,
+        x_desc: miopenTensorDescriptor_t,
+        x: *const c_void,
+        w_desc: miopenTensorDescriptor_t,
+        w: *const c_void,
+        conv_desc: miopenConvolutionDescriptor_t,
+        y_desc: miopenTensorDescriptor_t,
+        y: *mut c_void,
+        request_algo_count: c_int,
+        returned_algo_count: *mut c_int,
+        perf_results: *mut miopenConvAlgoPerf_t,
+        work_space: *mut c_void,
+        work_space_size: usize,
+        exhaustive_search: bool,
+    ) -> miopenStatus_t;
+    fn miopenInitConvolutionDescriptor(
+        conv_desc: miopenConvolutionDescriptor_t,
+        c_mode: miopenConvolutionMode_t,
+        pad_h: c_int,
+        pad_w: c_int,
+        stride_h: c_int,
+        stride_w: c_int,
+        dilation_h: c_int,
+        dilation_w: c_int,
+    ) -> miopenStatus_t;
+    fn miopenSetActivationDescriptor(
+        activ_desc: miopenActivationDescriptor_t,
+        mode: miopenActivationMode_t,
+        activ_alpha: f64,
+        activ_beta: f64,
+        activ_gamma: f64,
+    ) -> miopenStatus_t;
+    fn miopenSetTensorDescriptor(
+        tensor_desc: miopenTensorDescriptor_t,
+        data_type: miopenDataType_t,
+        nb_dims: c_int,
+        dims_a: *const c_int,
+        strides_a: *const c_int,
+    ) -> miopenStatus_t;
+    texts:
+    fn miopenGetErrorString(error: miopenStatus_t) -> *const c_char;
 }

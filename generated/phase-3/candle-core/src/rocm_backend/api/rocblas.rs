@@ -2,9 +2,44 @@
 // Change those and apply again: `candle-rocm check` reports edits made here.
 //! What the backend uses of `rocblas/rocblas.h` (ROCm 7.2).
 use super::functions::functions;
-use std::ffi::c_uint;
+use super::hipStream_t;
+use std::ffi::{c_char, c_uint, c_void};
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct _rocblas_handle {
+    _private: [u8; 0],
+}
+
+pub type rocblas_handle = *mut _rocblas_handle;
+pub type rocblas_int = i32;
+pub type rocblas_stride = i64;
+
+pub type rocblas_atomics_mode = c_uint;
+pub const rocblas_atomics_not_allowed: rocblas_atomics_mode = 0;
+
+pub type rocblas_datatype = c_uint;
+pub const rocblas_datatype_f16_r: rocblas_datatype = 150;
+pub const rocblas_datatype_f32_r: rocblas_datatype = 151;
+pub const rocblas_datatype_f64_r: rocblas_datatype = 152;
+pub const rocblas_datatype_bf16_r: rocblas_datatype = 168;
+
+pub type rocblas_gemm_algo = c_uint;
+pub const rocblas_gemm_algo_standard: rocblas_gemm_algo = 0;
+
+pub type rocblas_gemm_flags = c_uint;
+pub const rocblas_gemm_flags_none: rocblas_gemm_flags = 0;
+
+pub type rocblas_math_mode = c_uint;
+pub const rocblas_default_math: rocblas_math_mode = 0;
+pub const rocblas_xf32_xdl_math_op: rocblas_math_mode = 1;
+
+pub type rocblas_operation = c_uint;
+pub const rocblas_operation_none: rocblas_operation = 111;
+pub const rocblas_operation_transpose: rocblas_operation = 112;
 
 pub type rocblas_status = c_uint;
+pub const rocblas_status_success: rocblas_status = 0;
 pub const rocblas_status_memory_error: rocblas_status = 5;
 pub const rocblas_status_internal_error: rocblas_status = 6;
 
@@ -13,4 +48,54 @@ functions! {
     files: ["librocblas.so.5", "librocblas.so.4", "librocblas.so"];
     windows: ["rocblas.dll"];
     absent: rocblas_status_internal_error;
+    fn rocblas_create_handle(handle: *mut rocblas_handle) -> rocblas_status;
+    fn rocblas_destroy_handle(handle: rocblas_handle) -> rocblas_status;
+    fn rocblas_gemm_strided_batched_ex(
+        handle: rocblas_handle,
+        trans_a: rocblas_operation,
+        trans_b: rocblas_operation,
+        m: rocblas_int,
+        n: rocblas_int,
+        k: rocblas_int,
+        alpha: *const c_void,
+        a: *const c_void,
+        a_type: rocblas_datatype,
+        lda: rocblas_int,
+        stride_a: rocblas_stride,
+        b: *const c_void,
+        b_type: rocblas_datatype,
+        ldb: rocblas_int,
+        stride_b: rocblas_stride,
+        beta: *const c_void,
+        c: *const c_void,
+        c_type: rocblas_datatype,
+        ldc: rocblas_int,
+        stride_c: rocblas_stride,
+        d: *mut c_void,
+        d_type: rocblas_datatype,
+        ldd: rocblas_int,
+        stride_d: rocblas_stride,
+        batch_count: rocblas_int,
+        compute_type: rocblas_datatype,
+        algo: rocblas_gemm_algo,
+        solution_index: i32,
+        flags: u32,
+    ) -> rocblas_status;
+    fn rocblas_get_device_memory_size(handle: rocblas_handle, size: *mut usize) -> rocblas_status;
+    fn rocblas_set_atomics_mode(
+        handle: rocblas_handle,
+        atomics_mode: rocblas_atomics_mode,
+    ) -> rocblas_status;
+    fn rocblas_set_math_mode(
+        handle: rocblas_handle,
+        math_mode: rocblas_math_mode,
+    ) -> rocblas_status;
+    fn rocblas_set_stream(handle: rocblas_handle, stream: hipStream_t) -> rocblas_status;
+    fn rocblas_set_workspace(
+        handle: rocblas_handle,
+        addr: *mut c_void,
+        size: usize,
+    ) -> rocblas_status;
+    texts:
+    fn rocblas_status_to_string(status: rocblas_status) -> *const c_char;
 }

@@ -1,7 +1,12 @@
-//! Plans of launches on a device.
+//! Plans of launches on a device, and what operations ask of devices, GPUs and storages to launch kernels.
+#[cfg(feature = "rocm-miopen")]
+use super::blas_kernels;
+use super::blas_kernels::Multiplier;
+use super::gpu::Gpu;
 use super::hip::HipResult;
-use super::plan::{Card, Launch, Launcher, Limits, Refusal, Tuning};
-use super::{RocmDevice, RocmError};
+use super::kernels::{Function, Loader};
+use super::plan::{Card, Kernel, Launch, Launcher, Limits, Pointer, Refusal, Tuning};
+use super::{RocmDevice, RocmError, RocmStorage};
 
 /// In the crate's own tests launches are cut early and kernels stride soon, so that small tensors take many launches.
 const LIMITS: Limits = if cfg!(test) {
@@ -60,5 +65,60 @@ impl From<Refusal> for RocmError {
 impl From<Refusal> for crate::Error {
     fn from(refusal: Refusal) -> Self {
         RocmError::from(refusal).into()
+    }
+}
+
+impl Gpu {
+    /// The kernels that have been loaded, and how to load others.
+    pub(super) fn kernels(&self) -> &Loader {
+        &self.parts.kernels
+    }
+
+    /// Whether rocBLAS has kernels for the GPU.
+    #[cfg(feature = "rocm-miopen")]
+    pub(super) fn rocblas_serves(&self) -> bool {
+        let serves = || blas_kernels::serves(&self.properties().gcn_arch_name).is_ok();
+        *self.parts.rocblas_serves.get_or_init(serves)
+    }
+
+    /// Who multiplies matrices; found out for the first that are.
+    pub(super) fn multiplier(&self) -> HipResult<Multiplier> {
+        let known = &self.parts.multiplier;
+        if let Some(multiplier) = known.get() {
+            return Ok(*multiplier);
+        }
+        let found = Multiplier::of(&self.properties().gcn_arch_name)?;
+        Ok(*known.get_or_init(|| found))
+    }
+}
+
+impl RocmDevice {
+    /// A launch of a kernel on the device's stream.
+    pub(super) fn launch(&self, kernel: Kernel) -> HipResult<Launch<'_, Self>> {
+        Ok(Launch::new(self, kernel))
+    }
+
+    /// Whose numbers the kernel table has for this device.
+    pub(super) fn tuning(&self) -> Tuning {
+        self.gpu().kernels().tuning()
+    }
+
+    /// A kernel's code, loaded on the device's GPU, which is the current one then.
+    fn function(&self, kernel: Kernel) -> HipResult<Function> {
+        let gpu = self.gpu();
+        gpu.make_current()?;
+        self.queue().with_room(|| gpu.kernels().function(kernel))
+    }
+}
+
+impl RocmStorage {
+    /// The address of the memory, for kernels that read it.
+    pub(super) fn pointer(&self) -> Pointer {
+        Pointer(self.hip_memory().as_ptr().cast_mut())
+    }
+
+    /// The address of the memory, for kernels that write it: they come after copies of it to other streams.
+    pub(super) fn pointer_mut(&mut self) -> Pointer {
+        Pointer(self.hip_memory_mut().as_mut_ptr())
     }
 }

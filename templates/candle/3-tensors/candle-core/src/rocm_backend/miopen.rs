@@ -1,7 +1,8 @@
 //! Convolutions and activations by MIOpen, for programs with the feature `rocm-miopen`.
-use super::hip::{forget_last_error, lacks_memory, static_text, HipResult};
+use super::hip::{forget_last_error, static_text, HipResult};
 use super::plan::table::Element;
 use super::plan::Pointer;
+use super::room::lacks_memory;
 use super::stream::Stream;
 use super::{api, installation, DeviceMemory, RocmDevice, RocmError};
 use std::collections::HashMap;

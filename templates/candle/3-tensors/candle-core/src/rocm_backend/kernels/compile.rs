@@ -3,6 +3,7 @@ use super::disk_cache::Entry;
 use super::hash::Hash128;
 use super::module::Module;
 use crate::rocm_backend::hip::{self, HipResult};
+use crate::rocm_backend::room::lacks_memory;
 use crate::rocm_backend::{api, RocmError};
 use std::env;
 use std::ffi::{c_char, c_int, CStr, CString, OsStr};
@@ -62,7 +63,7 @@ impl Compiler {
         if let Some(code) = entry.as_ref().and_then(Entry::read) {
             // What another runtime of the same version has compiled may not do for this one; then it is compiled again.
             match Module::load(&code) {
-                Err(error) if !hip::lacks_memory(&error) => {}
+                Err(error) if !lacks_memory(&error) => {}
                 loaded => return loaded,
             }
         }

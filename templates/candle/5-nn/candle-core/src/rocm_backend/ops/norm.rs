@@ -1,6 +1,7 @@
 //! Normalisations along the last dimension.
+use super::held_rows::{Holding, Rows};
 use super::operand::{kernel_form, uninit, Operand};
-use super::rows::{Card, Holding, Rows};
+use super::rows::Card;
 use crate::rocm_backend::plan::table::norm as table;
 use crate::rocm_backend::plan::table::Element;
 use crate::rocm_backend::plan::{Op, Pointer, Tuning};

@@ -1,6 +1,7 @@
 //! Softmax along the last dimension.
+use super::held_rows::{Holding, Rows};
 use super::operand::{kernel_form, uninit, Operand};
-use super::rows::{Card, Holding, Rows, Teams, PACK};
+use super::rows::{Card, Teams, PACK};
 use crate::rocm_backend::plan::table::softmax as table;
 use crate::rocm_backend::plan::table::Element;
 use crate::rocm_backend::plan::{Kernel, Pointer, Tuning};

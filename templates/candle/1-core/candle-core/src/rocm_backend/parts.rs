@@ -1,0 +1,38 @@
+//! What GPUs, queues and random numbers have beside what is their own: little, until the operations bring more.
+use super::allocator::Block;
+use super::gpu::Properties;
+use super::queue::Queue;
+use std::sync::{Mutex, Weak};
+
+/// What the users of a GPU share.
+pub(super) struct GpuParts {
+    pub(super) queues: Mutex<Vec<Weak<Queue>>>,
+}
+
+impl GpuParts {
+    pub(super) fn of(_: &Properties) -> Self {
+        Self {
+            queues: Mutex::default(),
+        }
+    }
+}
+
+/// What works on a queue's stream.
+#[derive(Default)]
+pub(super) struct QueueParts {}
+
+impl QueueParts {
+    /// Ends what works on the stream, and returns the memory that it had.
+    pub(super) fn end(&self) -> Option<Block> {
+        None
+    }
+}
+
+/// What draws the random numbers of a device.
+#[derive(Default)]
+pub(super) struct RandomParts {}
+
+impl RandomParts {
+    /// Begins the sequence of a seed again.
+    pub(super) fn restart(&mut self) {}
+}

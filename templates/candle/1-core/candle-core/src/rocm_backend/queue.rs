@@ -1,0 +1,145 @@
+//! A stream together with the memory that is used in its order.
+use super::allocator::{Allocator, Block};
+use super::event::Event;
+use super::gpu::{lock, Gpu};
+use super::hip::HipResult;
+use super::parts::QueueParts;
+use super::staging::Staging;
+use super::stream::Stream;
+use super::MemoryStats;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, Weak};
+
+/// What devices that are equal share.
+pub(super) struct Queue {
+    // Dropped in this order: what the stream's work uses before the stream.
+    pub(super) parts: QueueParts,
+    staging: Mutex<Staging>,
+    pub(super) allocator: Allocator,
+    stream: Stream,
+}
+
+impl Queue {
+    /// The GPU's default stream: one queue for as long as somebody has it.
+    pub(super) fn shared(gpu: &'static Gpu) -> HipResult<Arc<Self>> {
+        let mut queues = gpu.queues();
+        let shared = queues
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|queue| queue.stream.is_shared());
+        if let Some(queue) = shared {
+            return Ok(queue);
+        }
+        register(&mut queues, Stream::shared(gpu))
+    }
+
+    /// A new stream.
+    pub(super) fn own(gpu: &'static Gpu) -> HipResult<Arc<Self>> {
+        register(&mut gpu.queues(), Stream::new(gpu)?)
+    }
+
+    /// A stream of somebody else's. It is not in the GPU's list: who finds a queue there may be the last to have it, and
+    /// this stream may end as soon as those for whom it was made have none.
+    ///
+    /// # Safety
+    /// `handle` is a stream of `gpu` and outlives the queue.
+    pub(super) unsafe fn external(gpu: &'static Gpu, handle: *mut c_void) -> HipResult<Arc<Self>> {
+        // SAFETY: the caller's promise.
+        Self::new(unsafe { Stream::external(gpu, handle.cast()) })
+    }
+
+    fn new(stream: Stream) -> HipResult<Arc<Self>> {
+        Ok(Arc::new(Self {
+            parts: QueueParts::default(),
+            staging: Mutex::default(),
+            allocator: Allocator::new(stream.gpu())?,
+            stream,
+        }))
+    }
+
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// At least `size` bytes, which is more than 0, for work that is queued on the stream from now on.
+    pub(super) fn allocate(&self, size: usize) -> HipResult<Block> {
+        self.allocator.allocate(size, &self.stream)
+    }
+
+    /// Takes a block back once the stream's work so far and `readers` are done.
+    pub(super) fn free(&self, block: Block, readers: Vec<Event>) {
+        self.allocator.free(block, readers, &self.stream);
+    }
+
+    /// Waits for the stream and gives the memory that nobody uses back to the GPU.
+    pub(super) fn trim(&self) -> HipResult<()> {
+        self.allocator.trim(&self.stream)
+    }
+
+    pub(super) fn set_memory_limit(&self, limit: Option<usize>) {
+        self.allocator.set_limit(limit);
+    }
+
+    pub(super) fn memory_stats(&self) -> MemoryStats {
+        self.allocator.stats()
+    }
+
+    /// Queues an upload. `src` is free to change when this returns; the stream is not waited for.
+    ///
+    /// # Safety
+    /// `dst` is memory of the GPU, `src.len()` bytes at least, for as long as the stream's work so far needs it.
+    pub(super) unsafe fn upload(&self, dst: *mut c_void, src: &[u8]) -> HipResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { lock(&self.staging).upload(dst, src, &self.stream) }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // What is queued may still use staging buffers and memory. A failure means that the GPU has stopped working.
+        let _ = self.stream.synchronize();
+        if let Some(workspace) = self.parts.end() {
+            self.free(workspace, Vec::new());
+        }
+    }
+}
+
+/// A queue for a stream, noted in its GPU's list.
+fn register(queues: &mut Vec<Weak<Queue>>, stream: Stream) -> HipResult<Arc<Queue>> {
+    let queue = Queue::new(stream)?;
+    queues.retain(|queue| queue.strong_count() > 0);
+    queues.push(Arc::downgrade(&queue));
+    Ok(queue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::gpu;
+
+    #[test]
+    fn queues_that_have_ended_leave_the_list() -> HipResult<()> {
+        if gpu("queues_that_have_ended_leave_the_list").is_none() {
+            return Ok(());
+        }
+        let gpu = Gpu::get(0)?;
+        let mut queues = vec![Weak::new()];
+        let first = register(&mut queues, Stream::new(gpu)?)?;
+        assert_eq!(queues.len(), 1);
+        let second = register(&mut queues, Stream::new(gpu)?)?;
+        let both = [&first, &second];
+        assert_eq!(queues.len(), 2);
+        for (listed, queue) in queues.iter().zip(both) {
+            let listed = listed.upgrade().expect("somebody has it");
+            assert!(Arc::ptr_eq(&listed, queue));
+        }
+        drop(first);
+        let third = register(&mut queues, Stream::new(gpu)?)?;
+        assert_eq!(queues.len(), 2);
+        for (listed, queue) in queues.iter().zip([&second, &third]) {
+            let listed = listed.upgrade().expect("somebody has it");
+            assert!(Arc::ptr_eq(&listed, queue));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! What can go wrong. Programs that match on it compile with and without the feature: the dummy backend has it, too.
+
+/// What can go wrong in the ROCm backend.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum RocmError {
+    #[error("{call} failed with {name} ({code}): {message}")]
+    Hip {
+        call: &'static str,
+        code: u32,
+        name: String,
+        message: String,
+    },
+
+    #[error("{call} failed with {message} ({code})")]
+    Hiprtc {
+        call: &'static str,
+        code: u32,
+        message: String,
+    },
+
+    #[error("{file} does not compile for {architecture}: {error}\n{log}")]
+    Compile {
+        file: String,
+        architecture: String,
+        error: Box<RocmError>,
+        log: String,
+    },
+
+    #[error("no kernels of {file} for {architecture}: {reason}; {remedy}")]
+    MissingKernels {
+        file: String,
+        architecture: String,
+        reason: String,
+        remedy: String,
+    },
+
+    #[error("{path} cannot be used: {problem}; {remedy}")]
+    UnusableKernels {
+        path: String,
+        problem: String,
+        remedy: String,
+    },
+
+    #[error("kernels for {architecture}, as CANDLE_ROCM_ARCH says, do not run on {gpu}: {error}")]
+    OtherArchitecture {
+        architecture: String,
+        gpu: String,
+        error: Box<RocmError>,
+    },
+
+    #[error("rocBLAS has no kernels for {architecture}: {reason}; {remedy}")]
+    BlasWithoutKernels {
+        architecture: String,
+        reason: String,
+        remedy: String,
+    },
+
+    #[error("{call} failed with {name} ({status})")]
+    Blas {
+        call: &'static str,
+        status: u32,
+        name: String,
+    },
+
+    #[error("{call} failed with {name} ({status})")]
+    Miopen {
+        call: &'static str,
+        status: u32,
+        name: String,
+    },
+
+    #[error("{call} failed with {name} ({status})")]
+    Rocrand {
+        call: &'static str,
+        status: u32,
+        name: String,
+    },
+
+    #[error("{0}")]
+    UnusableRocm(String),
+
+    #[error("{call} failed: {problem}")]
+    MissingLibrary { call: &'static str, problem: String },
+
+    #[error("ROCm device {ordinal} not found: {count} device(s) visible, counted from 0")]
+    DeviceNotFound { ordinal: usize, count: usize },
+
+    #[error("out of memory on ROCm: {requested} bytes requested, {free} of {total} free")]
+    OutOfMemory {
+        requested: usize,
+        free: usize,
+        total: usize,
+    },
+
+    #[error("memory limit on ROCm: {requested} bytes requested, {held} of at most {limit} held")]
+    MemoryLimit {
+        requested: usize,
+        held: usize,
+        limit: usize,
+    },
+
+    #[error("{call}: {len} bytes from {offset} on, but the device memory has {size}")]
+    OutOfRange {
+        call: &'static str,
+        offset: usize,
+        len: usize,
+        size: usize,
+    },
+
+    #[error("{call}: the device memory has {expected} bytes, the host memory {got}")]
+    LengthMismatch {
+        call: &'static str,
+        expected: usize,
+        got: usize,
+    },
+
+    #[error("`{op}` is not available on ROCm yet: it comes with phase {phase} of candle-rocm, which this build does not have (`candle-rocm status CANDLE` on its tree says whether it can be applied)")]
+    NotGenerated { op: &'static str, phase: u32 },
+
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<String> for RocmError {
+    fn from(message: String) -> Self {
+        Self::Other(message)
+    }
+}
+
+impl From<&str> for RocmError {
+    fn from(message: &str) -> Self {
+        Self::Other(message.to_string())
+    }
+}

@@ -1,0 +1,25 @@
+//! Settings of matrix products, without effect.
+
+/// Whether products of f16 matrices may be less precise than their type: there are none.
+pub fn gemm_reduced_precision_f16() -> bool {
+    false
+}
+
+/// Without effect: there are no products of matrices.
+pub fn set_gemm_reduced_precision_f16(_: bool) {}
+
+/// Whether products of bf16 matrices may be less precise than their type: there are none.
+pub fn gemm_reduced_precision_bf16() -> bool {
+    false
+}
+
+/// Without effect: there are no products of matrices.
+pub fn set_gemm_reduced_precision_bf16(_: bool) {}
+
+/// Whether products of f32 matrices may be less precise than their type: there are none.
+pub fn gemm_reduced_precision_f32() -> bool {
+    false
+}
+
+/// Without effect: there are no products of matrices.
+pub fn set_gemm_reduced_precision_f32(_: bool) {}

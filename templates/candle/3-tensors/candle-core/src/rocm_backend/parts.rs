@@ -1,0 +1,67 @@
+//! What GPUs, queues and random numbers have beside what is their own.
+use super::allocator::Block;
+use super::blas::Blas;
+use super::blas_kernels::Multiplier;
+use super::gpu::{lock, Properties};
+use super::kernels::Loader;
+#[cfg(feature = "rocm-miopen")]
+use super::miopen::Miopen;
+use super::queue::Queue;
+#[cfg(feature = "rocm-rocrand")]
+use super::rocrand::Generator;
+use std::sync::{Mutex, OnceLock, Weak};
+
+/// What the users of a GPU share.
+pub(super) struct GpuParts {
+    pub(super) queues: Mutex<Vec<Weak<Queue>>>,
+    pub(super) kernels: Loader,
+    pub(super) multiplier: OnceLock<Multiplier>,
+    #[cfg(feature = "rocm-miopen")]
+    pub(super) rocblas_serves: OnceLock<bool>,
+}
+
+impl GpuParts {
+    pub(super) fn of(properties: &Properties) -> Self {
+        Self {
+            queues: Mutex::default(),
+            kernels: Loader::new(&properties.gcn_arch_name),
+            multiplier: OnceLock::new(),
+            #[cfg(feature = "rocm-miopen")]
+            rocblas_serves: OnceLock::new(),
+        }
+    }
+}
+
+/// What works on a queue's stream: ROCm's libraries, once somebody has used them.
+#[derive(Default)]
+pub(super) struct QueueParts {
+    pub(super) blas: Mutex<Option<Blas>>,
+    #[cfg(feature = "rocm-miopen")]
+    pub(super) miopen: Mutex<Option<Miopen>>,
+}
+
+impl QueueParts {
+    /// Ends what works on the stream, and returns the memory that it had.
+    pub(super) fn end(&self) -> Option<Block> {
+        let blas = lock(&self.blas).take();
+        blas.and_then(Blas::end)
+    }
+}
+
+/// What draws the random numbers of a device.
+#[derive(Default)]
+pub(super) struct RandomParts {
+    /// rocRAND's, once a number was asked of it.
+    #[cfg(feature = "rocm-rocrand")]
+    pub(super) generator: Option<Generator>,
+}
+
+impl RandomParts {
+    /// Begins the sequence of a seed again.
+    pub(super) fn restart(&mut self) {
+        #[cfg(feature = "rocm-rocrand")]
+        if let Some(generator) = &mut self.generator {
+            generator.restart();
+        }
+    }
+}

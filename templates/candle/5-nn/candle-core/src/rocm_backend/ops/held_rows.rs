@@ -1,0 +1,168 @@
+//! Contiguous rows, and teams of threads that hold them in registers.
+use super::rows::{Card, Teams, PACK};
+use crate::rocm_backend::plan::table::Element;
+use crate::rocm_backend::plan::{Argument, Pointer};
+
+/// Contiguous rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    pub(super) count: usize,
+    pub(super) length: usize,
+    pub(super) element: Element,
+    /// Whether every row of all operands begins and ends at a 16-byte boundary.
+    pub(super) packed: bool,
+}
+
+/// `candle::Rows`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct KernelRows {
+    count: u64,
+    length: u64,
+    width: u32,
+    packed: u32,
+}
+
+// SAFETY: the same fields in the same order, with C's layout on both sides.
+unsafe impl Argument for KernelRows {}
+
+/// What a family's kernels hold, and how large their blocks are: numbers of the kernel table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holding {
+    /// Elements of a row that a thread keeps in registers where a wave or less shares it.
+    pub(super) by_wave: usize,
+    /// The same where a block does.
+    pub(super) by_block: usize,
+    pub(super) block: usize,
+    pub(super) largest_block: usize,
+}
+
+impl Rows {
+    /// The rows along the last of `dims`. `starts` is where each operand begins, be it of this shape or as long as a
+    /// row; all are contiguous.
+    pub(super) fn of(dims: &[usize], element: Element, starts: &[Pointer]) -> Self {
+        let length = dims.last().copied().unwrap_or(1);
+        let aligned = starts.iter().all(|start| start.is_multiple_of(PACK));
+        Self {
+            count: dims.iter().rev().skip(1).product::<usize>() * length.min(1),
+            length,
+            element,
+            packed: aligned && (length * element.size()).is_multiple_of(PACK),
+        }
+    }
+
+    /// As kernels take them.
+    pub(super) fn pack(&self, teams: Teams) -> KernelRows {
+        KernelRows {
+            count: self.count as u64,
+            length: self.length as u64,
+            width: teams.width as u32,
+            packed: self.packed.into(),
+        }
+    }
+
+    /// Teams whose registers hold a row; `None` if rows are too long for a block, or not packed.
+    ///
+    /// Where rows are many, a member holds as much as it can if more than a wave is needed: it has many loads under
+    /// way. Where they do not fill the card, a member takes one pack, and many members work at a time.
+    pub(super) fn held_teams(&self, holding: Holding, card: Card) -> Option<Teams> {
+        if !self.packed {
+            return None;
+        }
+        let packs = self.length * self.element.size() / PACK;
+        let most = |held: usize| held * self.element.size() / PACK;
+        let (of_wave, of_block) = (most(holding.by_wave), most(holding.by_block));
+        let few = card.is_idle_with(self.count, holding.block);
+        if packs <= card.wave_size * if few { 1 } else { of_wave } {
+            return Some(Teams::of_lanes(packs, card, holding.block));
+        }
+        let taken = if few { 1 } else { of_block };
+        let width = packs.div_ceil(taken).next_power_of_two();
+        let width = width.max(2 * card.wave_size).min(holding.largest_block);
+        (packs <= width * of_block).then_some(Teams::of_blocks(width))
+    }
+
+    /// Teams that read their rows as often as they need them.
+    pub(super) fn streamed_teams(&self, holding: Holding, card: Card) -> Teams {
+        let steps = if self.packed {
+            self.length * self.element.size() / PACK
+        } else {
+            self.length
+        };
+        if steps <= card.wave_size * 4 {
+            return Teams::of_lanes(steps, card, holding.block);
+        }
+        Teams::of_blocks(if steps >= 4 * holding.largest_block {
+            holding.largest_block
+        } else {
+            holding.block
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CARD: Card = Card {
+        wave_size: 64,
+        multiprocessors: 104,
+    };
+
+    fn rows(dims: &[usize]) -> Rows {
+        Rows::of(dims, Element::F32, &[Pointer::NULL])
+    }
+
+    #[test]
+    fn rows_lie_along_the_last_dimension() {
+        for (dims, count, length) in [
+            (&[3, 5, 8][..], 15, 8),
+            (&[7], 1, 7),
+            (&[3, 0], 0, 0),
+            (&[0, 4], 0, 4),
+        ] {
+            let rows = rows(dims);
+            assert_eq!((rows.count, rows.length), (count, length), "{dims:?}");
+        }
+        assert!(rows(&[3, 8]).packed);
+        assert!(!rows(&[3, 7]).packed);
+        let odd = Rows::of(&[3, 8], Element::F32, &[Pointer::NULL.offset(4)]);
+        assert!(!odd.packed);
+    }
+
+    #[test]
+    fn registers_hold_rows_that_are_not_too_long() {
+        let holding = Holding {
+            by_wave: 16,
+            by_block: 16,
+            block: 256,
+            largest_block: 1024,
+        };
+        let held = |dims: &[usize]| {
+            let teams = rows(dims).held_teams(holding, CARD)?;
+            Some(teams.width)
+        };
+        assert_eq!(held(&[1000, 7]), None);
+        assert_eq!(held(&[1000, 128]), Some(32));
+        assert_eq!(held(&[1000, 1024]), Some(64));
+        assert_eq!(held(&[1000, 1028]), Some(128));
+        assert_eq!(held(&[10, 1024]), Some(256));
+        assert_eq!(held(&[10, 16384]), Some(1024));
+        assert_eq!(held(&[10, 16388]), None);
+        // At least two waves: rows of 65 packs, of which a thread of a block holds four, but one of a wave just one.
+        let short = Holding {
+            by_wave: 4,
+            ..holding
+        };
+        let teams = rows(&[1000, 260]).held_teams(short, CARD);
+        assert_eq!(teams, Some(Teams::of_blocks(128)));
+        let streamed = |dims: &[usize]| rows(dims).streamed_teams(holding, CARD).width;
+        assert_eq!(streamed(&[10, 7]), 8);
+        assert_eq!(streamed(&[10, 255]), 64);
+        assert_eq!(streamed(&[10, 257]), 256);
+        assert_eq!(streamed(&[10, 1024]), 64);
+        assert_eq!(streamed(&[10, 1028]), 256);
+        assert_eq!(streamed(&[10, 16380]), 256);
+        assert_eq!(streamed(&[10, 16384]), 1024);
+    }
+}

@@ -1,0 +1,70 @@
+//! The operations of `BackendStorage` and `BackendDevice`: which kernels compute them, and how these are launched.
+mod argsort;
+mod binary;
+#[cfg(feature = "rocm-miopen")]
+mod by_miopen;
+#[cfg(feature = "rocm-rocrand")]
+mod by_rocrand;
+mod cast;
+mod compare;
+mod conv;
+mod conv_product;
+mod copy;
+mod fill;
+mod held_rows;
+mod host;
+mod ids;
+#[cfg(test)]
+mod im2col;
+mod index_add;
+mod indexing;
+mod matmul;
+mod nearest;
+mod norm;
+mod number;
+mod operand;
+#[cfg(test)]
+mod own_matmul;
+mod parametric;
+mod planes;
+mod pool;
+mod random;
+mod reduce;
+mod rope;
+mod rows;
+mod scatter_add;
+mod sdpa;
+mod sigmoid;
+mod softmax;
+mod unary;
+mod unused_index;
+mod upsample;
+mod where_cond;
+
+pub use argsort::argsort;
+pub(super) use binary::binary_impl;
+pub(super) use cast::to_dtype;
+pub(super) use compare::cmp;
+pub(super) use conv::{conv1d, conv2d, conv_transpose1d, conv_transpose2d};
+pub(super) use copy::{copy2d, copy_strided_src, try_clone};
+pub(super) use fill::{const_set, zeros_impl};
+pub(super) use host::{
+    alloc_uninit, storage_from_cpu_storage, storage_from_cpu_storage_owned, storage_from_slice,
+    to_cpu_storage,
+};
+pub(super) use index_add::index_add;
+pub(super) use indexing::{gather, index_select, scatter_set};
+pub(super) use matmul::matmul;
+pub use norm::{layer_norm, rms_norm};
+pub(super) use parametric::{affine, elu, powf};
+pub(super) use pool::{avg_pool2d, max_pool2d};
+pub(super) use random::{rand_normal, rand_uniform};
+pub(super) use reduce::reduce_op;
+pub use rope::{rope, rope_i, rope_thd};
+pub(super) use scatter_add::scatter_add_set;
+pub use sdpa::{sdpa, Scores};
+pub use sigmoid::sigmoid;
+pub use softmax::softmax_last_dim;
+pub(super) use unary::unary_impl;
+pub(super) use upsample::*;
+pub(super) use where_cond::where_cond;

@@ -1,0 +1,359 @@
+//! The fused operations of candle-nn, for every element type: ROCm against the CPU.
+//!
+//! The CPU computes in f64 from the same rounded inputs, with Candle's composed form where its own kernel has no f64. ROCm
+//! is within what its kernels promise of that, in units in the last place.
+#![cfg(feature = "rocm")]
+mod rocm_types;
+mod rocm_ulp;
+
+use candle::{DType, Device, Result, Tensor, Var, D};
+use candle_nn::{ops, rotary_emb};
+use rocm_types::DTYPES;
+use rocm_ulp::ulp;
+use std::cell::Cell;
+
+/// The types that the operations are made for.
+const FLOATS: [DType; 4] = [DType::BF16, DType::F16, DType::F32, DType::F64];
+
+/// Shapes of rows: single elements, primes, whole packs, more than a wave, a block or a card takes at a time.
+const ROWS: &[&[usize]] = &[
+    &[1],
+    &[7, 13],
+    &[2, 3, 64],
+    &[300, 4],
+    &[33, 1024],
+    &[3, 5000],
+    &[2, 16384],
+    &[1, 70001],
+    &[1, 131072],
+];
+
+/// (batch, heads, positions, depth) for rotary embeddings.
+const SEQUENCES: &[&[usize]] = &[
+    &[1, 1, 1, 2],
+    &[2, 3, 1, 64],
+    &[1, 2, 7, 6],
+    &[3, 2, 5, 80],
+    &[2, 5, 3, 1030],
+];
+
+const EPS: f32 = 1e-5;
+
+/// Makes the tensors of a case, the same on every device.
+struct Inputs<'a> {
+    device: &'a Device,
+    /// The type that numbers are rounded to.
+    dtype: DType,
+    /// The type that they are given in.
+    given: DType,
+    shape: &'a [usize],
+    /// Elements before the tensors in their memory.
+    skip: usize,
+    made: Cell<usize>,
+}
+
+impl Inputs<'_> {
+    /// 255 different numbers between -1 and 1.
+    fn tensor(&self, shape: &[usize]) -> Result<Tensor> {
+        let salt = self.made.replace(self.made.get() + 1);
+        let count: usize = shape.iter().product();
+        let numbers = (0..self.skip + count)
+            .map(|i| ((i * 97 + i / 11 + salt * 31) % 255) as f32 / 127. - 1.)
+            .collect::<Vec<_>>();
+        let numbers = Tensor::new(numbers, &Device::Cpu)?.to_dtype(self.dtype)?;
+        let numbers = numbers.to_dtype(self.given)?.to_device(self.device)?;
+        numbers.narrow(0, self.skip, count)?.reshape(shape)
+    }
+
+    fn rows(&self) -> Result<Tensor> {
+        self.tensor(self.shape)
+    }
+
+    /// As long as a row.
+    fn vector(&self) -> Result<Tensor> {
+        self.tensor(&self.shape[self.shape.len() - 1..])
+    }
+
+    /// Angles of each position, or of each batch entry's positions.
+    fn angles(&self, positions: usize, of_each: bool) -> Result<Tensor> {
+        let half = self.shape[3] / 2;
+        if of_each {
+            self.tensor(&[self.shape[0], positions, half])
+        } else {
+            self.tensor(&[positions, half])
+        }
+    }
+}
+
+type Run = fn(&Inputs) -> Result<Tensor>;
+
+/// One operation, and how the CPU computes it in f64.
+struct Operation {
+    name: &'static str,
+    shapes: &'static [&'static [usize]],
+    /// Units in the last place that ROCm's result may be off.
+    ulps: f64,
+    /// Where results are differences: the least number whose units count.
+    least: f64,
+    run: Run,
+    reference: Run,
+}
+
+fn same(
+    name: &'static str,
+    shapes: &'static [&'static [usize]],
+    ulps: f64,
+    least: f64,
+    run: Run,
+) -> Operation {
+    Operation {
+        name,
+        shapes,
+        ulps,
+        least,
+        run,
+        reference: run,
+    }
+}
+
+fn operations() -> Vec<Operation> {
+    vec![
+        same("sigmoid", ROWS, 4., 0., |i| ops::sigmoid(&i.rows()?)),
+        same("softmax_last_dim", ROWS, 4., 0., |i| {
+            ops::softmax_last_dim(&i.rows()?)
+        }),
+        Operation {
+            reference: |i| ops::rms_norm_slow(&i.rows()?, &i.vector()?, EPS),
+            ..same("rms_norm", ROWS, 4., 0., |i| {
+                ops::rms_norm(&i.rows()?, &i.vector()?, EPS)
+            })
+        },
+        Operation {
+            reference: |i| ops::layer_norm_slow(&i.rows()?, &i.vector()?, &i.vector()?, EPS),
+            ..same("layer_norm", ROWS, 4., 2., |i| {
+                ops::layer_norm(&i.rows()?, &i.vector()?, &i.vector()?, EPS)
+            })
+        },
+        same("rope", SEQUENCES, 2., 1., |i| {
+            let (cos, sin) = (i.angles(i.shape[2], false)?, i.angles(i.shape[2], false)?);
+            rotary_emb::rope(&i.rows()?, &cos, &sin)
+        }),
+        same("rope with angles to spare", SEQUENCES, 2., 1., |i| {
+            let cos = i.angles(i.shape[2] + 2, false)?;
+            let sin = i.angles(i.shape[2] + 1, false)?;
+            rotary_emb::rope(&i.rows()?, &cos, &sin)
+        }),
+        same("rope of each entry", SEQUENCES, 2., 1., |i| {
+            let (cos, sin) = (i.angles(i.shape[2], true)?, i.angles(i.shape[2], true)?);
+            rotary_emb::rope(&i.rows()?, &cos, &sin)
+        }),
+        same("rope_i", SEQUENCES, 2., 1., |i| {
+            let (cos, sin) = (i.angles(i.shape[2], false)?, i.angles(i.shape[2], false)?);
+            rotary_emb::rope_i(&i.rows()?, &cos, &sin)
+        }),
+        same("rope_i of each entry", SEQUENCES, 2., 1., |i| {
+            let (cos, sin) = (i.angles(i.shape[2], true)?, i.angles(i.shape[2], true)?);
+            rotary_emb::rope_i(&i.rows()?, &cos, &sin)
+        }),
+        same("rope_thd", SEQUENCES, 2., 1., |i| {
+            let (cos, sin) = (i.angles(i.shape[1], false)?, i.angles(i.shape[1], false)?);
+            rotary_emb::rope_thd(&i.rows()?, &cos, &sin)
+        }),
+        same("rope_thd of each entry", SEQUENCES, 2., 1., |i| {
+            let (cos, sin) = (i.angles(i.shape[1], true)?, i.angles(i.shape[1], true)?);
+            rotary_emb::rope_thd(&i.rows()?, &cos, &sin)
+        }),
+    ]
+}
+
+fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
+    let tensor = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F64)?;
+    tensor.flatten_all()?.to_vec1()
+}
+
+/// Asserts that `got` is within so many units in the last place of its type of what the CPU has in f64.
+fn assert_near(got: &Tensor, expected: &Tensor, ulps: f64, least: f64, case: &str) -> Result<()> {
+    assert_eq!(got.dims(), expected.dims(), "{case}");
+    let (got, wanted, dtype) = (numbers(got)?, numbers(expected)?, got.dtype());
+    // What the CPU may lose where it is no wider: a rounding for each element that it adds up.
+    let length = expected.dims().last().copied().unwrap_or(1);
+    let own = length as f64 * f64::EPSILON;
+    for (at, (got, wanted)) in got.into_iter().zip(wanted).enumerate() {
+        let size = wanted.abs().max(least);
+        let allowed = ulps * ulp(dtype, size) + own * size;
+        assert!(
+            allowed.is_finite() && (got - wanted).abs() <= allowed,
+            "{case}: element {at} is {got} instead of {wanted}, off by {allowed} at most"
+        );
+    }
+    Ok(())
+}
+
+mod forward_agrees_with_the_cpu {
+    use super::*;
+
+    #[test]
+    fn rocm() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        for operation in operations() {
+            for dtype in FLOATS {
+                for shape in operation.shapes {
+                    // Aligned to what a lane reads at once, and not.
+                    for skip in [0, 3] {
+                        let inputs = |device, given| Inputs {
+                            device,
+                            dtype,
+                            given,
+                            shape,
+                            skip,
+                            made: Cell::new(0),
+                        };
+                        let case = format!("{} {dtype:?} {shape:?} + {skip}", operation.name);
+                        let got = (operation.run)(&inputs(&device, dtype))?;
+                        assert_eq!(got.dtype(), dtype, "{case}");
+                        let expected = (operation.reference)(&inputs(&Device::Cpu, DType::F64))?;
+                        assert_near(&got, &expected, operation.ulps, operation.least, &case)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+mod empty_tensors_stay_empty {
+    use super::*;
+
+    #[test]
+    fn rocm() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        for operation in operations() {
+            let shapes: &[&[usize]] = match operation.shapes {
+                ROWS => &[&[0], &[0, 5], &[4, 0]],
+                _ => &[&[0, 2, 3, 4], &[2, 0, 3, 4], &[2, 3, 3, 0]],
+            };
+            for shape in shapes {
+                let inputs = Inputs {
+                    device: &device,
+                    dtype: DType::F32,
+                    given: DType::F32,
+                    shape,
+                    skip: 1,
+                    made: Cell::new(0),
+                };
+                let got = (operation.run)(&inputs)?;
+                assert_eq!(got.dims(), *shape, "{}", operation.name);
+            }
+        }
+        Ok(())
+    }
+}
+
+mod what_the_cpu_refuses_is_an_error {
+    use super::*;
+
+    fn inputs<'a>(device: &'a Device, dtype: DType, shape: &'static [usize]) -> Inputs<'a> {
+        Inputs {
+            device,
+            dtype,
+            given: dtype,
+            shape,
+            skip: 0,
+            made: Cell::new(0),
+        }
+    }
+
+    /// Integers, and floats of a byte.
+    #[test]
+    fn types_rocm() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        let others = || DTYPES.iter().filter(|dtype| !FLOATS.contains(dtype));
+        assert!(others().count() > 0);
+        for operation in operations() {
+            for &dtype in others() {
+                for device in [&device, &Device::Cpu] {
+                    let got = (operation.run)(&inputs(device, dtype, operation.shapes[1]));
+                    assert!(got.is_err(), "{} {dtype:?} {device:?}", operation.name);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Views that are not contiguous, and tensors of two types.
+    #[test]
+    fn operands_rocm() -> Result<()> {
+        let rocm = Device::new_rocm(0)?;
+        for device in [&rocm, &Device::Cpu] {
+            let of = |dtype| inputs(device, dtype, &[6, 6]);
+            let (x, vector) = (of(DType::F32).rows()?, of(DType::F32).vector()?);
+            let other = of(DType::F16).vector()?;
+            let pairs = of(DType::F32).tensor(&[6, 2])?;
+            let every_other = pairs.narrow(1, 0, 1)?.squeeze(1)?;
+            for (why, result) in [
+                ("view", ops::softmax_last_dim(&x.t()?)),
+                ("view", ops::rms_norm(&x.t()?, &vector, EPS)),
+                ("view", ops::layer_norm(&x.t()?, &vector, &vector, EPS)),
+                ("alpha", ops::rms_norm(&x, &every_other, EPS)),
+                ("beta", ops::layer_norm(&x, &vector, &every_other, EPS)),
+                ("type", ops::rms_norm(&x, &other, EPS)),
+                ("type", ops::layer_norm(&x, &vector, &other, EPS)),
+            ] {
+                assert!(result.is_err(), "{why} {device:?}");
+            }
+        }
+        Ok(())
+    }
+}
+
+mod backward_agrees_with_the_cpu {
+    use super::*;
+
+    /// The gradient of a weighted sum of the function's results.
+    fn gradient(inputs: &Inputs, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let x = Var::from_tensor(&inputs.rows()?)?;
+        let sum = (f(x.as_tensor())? * inputs.rows()?)?.sum_all()?;
+        let gradients = sum.backward()?;
+        Ok(gradients.get(x.as_tensor()).expect("a gradient").clone())
+    }
+
+    #[test]
+    fn rocm() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        // Sigmoid is the only fused operation with a gradient of its own. The others have composed forms for training.
+        type Function = fn(&Inputs, &Tensor) -> Result<Tensor>;
+        let functions: [(&str, Function); 4] = [
+            ("sigmoid", |_, x| ops::sigmoid(x)),
+            ("softmax", |_, x| ops::softmax(x, D::Minus1)),
+            ("rms_norm_slow", |i, x| {
+                ops::rms_norm_slow(x, &i.vector()?, EPS)
+            }),
+            ("layer_norm_slow", |i, x| {
+                ops::layer_norm_slow(x, &i.vector()?, &i.vector()?, EPS)
+            }),
+        ];
+        for (name, function) in functions {
+            for dtype in [DType::F32, DType::F64] {
+                for shape in [&[7, 13][..], &[2, 3, 64]] {
+                    let of = |device, given| {
+                        let inputs = Inputs {
+                            device,
+                            dtype,
+                            given,
+                            shape,
+                            skip: 0,
+                            made: Cell::new(0),
+                        };
+                        gradient(&inputs, |x| function(&inputs, x))
+                    };
+                    let (got, expected) = (of(&device, dtype)?, of(&Device::Cpu, DType::F64)?);
+                    // A rounding for each element that is added up, and some for the steps before and after.
+                    let ulps = (shape[shape.len() - 1] + 16) as f64;
+                    let case = format!("{name} {dtype:?} {shape:?}");
+                    assert_near(&got, &expected, ulps, 1., &case)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
