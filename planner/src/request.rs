@@ -2,7 +2,7 @@
 use crate::recorder::{Device, Recorder};
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::{
-    self, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Refusal, View,
+    self, Contiguous, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Refusal, View,
 };
 use serde::Deserialize;
 
@@ -62,6 +62,11 @@ pub(crate) enum Operation {
         x: Tensor,
         y: Tensor,
     },
+    Argsort {
+        x: Tensor,
+        ascending: bool,
+        y: Tensor,
+    },
 }
 
 /// Memory and a view of it.
@@ -99,6 +104,17 @@ impl Tensor {
         Ok(Output {
             start: self.start()?,
             size,
+        })
+    }
+
+    fn contiguous(&self) -> Result<Contiguous<'_>, Refusal> {
+        if !self.operand()?.view.is_contiguous() {
+            return Err(Refusal("the tensors must be contiguous".to_string()));
+        }
+        Ok(Contiguous {
+            start: self.start()?,
+            element: self.element()?,
+            shape: &self.shape,
         })
     }
 
@@ -168,6 +184,9 @@ impl Asked for Operation {
             }
             Self::Copy2d { x, y } => {
                 plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)
+            }
+            Self::Argsort { x, ascending, y } => {
+                plan::argsort(recorder, x.contiguous()?, *ascending, y.start()?)
             }
         }
     }

@@ -2,6 +2,7 @@
 //! table and the GPU.
 //!
 //! Nothing here knows Candle's types or calls a library: candle-rocm tests its kernels through these very files.
+mod argsort;
 mod copy;
 mod elementwise;
 mod family;
@@ -14,6 +15,7 @@ mod views;
 mod widths;
 
 pub(crate) use super::kernel_table as table;
+pub(crate) use argsort::argsort;
 #[cfg(test)]
 pub(crate) use copy::view_to_contiguous;
 pub(crate) use copy::{contiguous, copy2d};
@@ -23,6 +25,6 @@ pub(crate) use fill::fill;
 pub(crate) use launch::{Argument, Launch, Pointer};
 pub(crate) use launcher::{Launcher, Limits, Refusal};
 pub(crate) use number::{Number, Pattern};
-pub(crate) use views::{Divisor, KernelLayout, Merged, Operand, View};
+pub(crate) use views::{Contiguous, Divisor, KernelLayout, Merged, Operand, View};
 #[cfg(test)]
 pub(crate) use widths::Widened;
