@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from codegen.device.hip import Buffer, Device, Launch, Module, compile_source
-from codegen.device.planner import plan
+from codegen.device.planner import Allocate, plan
 from codegen.kernels.loader import LoadedFamily, load_families
 from codegen.kernels.render import Sources, render_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 MAX_GRID = 1 << 20
 """Blocks of a grid-stride launch; HIP takes fewer than 2^32 threads in a dimension."""
@@ -54,8 +54,8 @@ class Kernels:
         """Enqueues what the backend launches for an operation, with workspaces. Raises as `planner.plan`."""
         workspaces: list[Buffer] = []
 
-        def allocate(size: int) -> int:
-            workspaces.append(self.device.allocate(size))
+        def allocate(size: int, *, zeroed: bool) -> int:
+            workspaces.append(self.device.zeros(size) if zeroed else self.device.allocate(size))
             return workspaces[-1].address
 
         try:
@@ -65,9 +65,7 @@ class Kernels:
             for workspace in workspaces:
                 self.device.free(workspace)
 
-    def _plan(
-        self, operation: str, allocate: Callable[[int], int] | None, operands: dict[str, object]
-    ) -> list[tuple[str, Launch]]:
+    def _plan(self, operation: str, allocate: Allocate | None, operands: dict[str, object]) -> list[tuple[str, Launch]]:
         device = {"architecture": self.device.architecture, **self.limits}
         return plan(operation, device, allocate, **operands)
 

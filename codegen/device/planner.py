@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from codegen.device.hip import Launch
 from codegen.device.tensor import Tensor
@@ -16,30 +16,35 @@ from codegen.errors import ToolchainMissing
 from codegen.rocm.workspaces import PLANNER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 LIBRARY = "libcandle_rocm_planner.so"
 
-_ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
+_ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_bool)
 
 
 class PlanRefused(ValueError):
     """The planner has no launches for an operation."""
 
 
+class Allocate(Protocol):
+    """Finds room for so many bytes, all of them 0 if asked for, and returns its address."""
+
+    def __call__(self, size: int, *, zeroed: bool) -> int: ...
+
+
 def plan(
     operation: str,
     device: Mapping[str, object],
-    allocate: Callable[[int], int] | None = None,
+    allocate: Allocate | None = None,
     **operands: object,
 ) -> list[tuple[str, Launch]]:
     """The launches of an operation of planner/src/request.rs, in order, each with the family of its kernel.
 
     `device` has the architecture, and limits where they are not to be the backend's (planner/src/recorder.rs). Operands
     are tensors, names and numbers; bytes stand for the bits of a number. There are none where nothing is to be done.
-    `allocate` finds room for so many bytes, where a plan takes workspaces, and returns its address; without it,
-    addresses are made up.
+    `allocate` is asked for workspaces, where a plan takes any; without it, their addresses are made up.
 
     Raises:
         Exception: whatever `allocate` raises.
@@ -65,6 +70,8 @@ def _json(operand: object) -> object:
         }
     if isinstance(operand, bytes):
         return list(operand)
+    if isinstance(operand, dict):
+        return {name: _json(each) for name, each in operand.items()}
     return [_json(each) for each in operand] if isinstance(operand, (list, tuple)) else operand
 
 
@@ -74,13 +81,13 @@ def _launch(answer: dict[str, Any]) -> Launch:
     return Launch(answer["symbol"], tuple(answer["grid"]), (x, y, 1), arguments, answer["lds"])
 
 
-def _asked(request: str, allocate: Callable[[int], int] | None) -> dict[str, Any]:
+def _asked(request: str, allocate: Allocate | None) -> dict[str, Any]:
     library = _library()
     raised: list[Exception] = []
 
-    def allocated(size: int) -> int:
+    def allocated(size: int, zeroed: Any) -> int:
         try:
-            return allocate(size) if allocate else 0
+            return allocate(size, zeroed=zeroed) if allocate else 0
         except Exception as error:  # it cannot pass through the library, and is raised behind it
             raised.append(error)
             return 0

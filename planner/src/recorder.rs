@@ -3,8 +3,9 @@ use crate::rocm_backend::plan::{Launch, Launcher, Limits, Pointer, Refusal, Tuni
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 
-/// Finds room for so many bytes, more than 0; returns its address, or 0 if there is none.
-pub(crate) type Allocate = extern "C" fn(bytes: u64) -> u64;
+/// Finds room for so many bytes, more than 0, which are all 0 if that is asked for; returns its address, or 0 if there is
+/// none.
+pub(crate) type Allocate = extern "C" fn(bytes: u64, zeroed: bool) -> u64;
 
 /// Workspaces whose addresses are made up begin here, as far apart as those of real ones.
 const FIRST: usize = 1 << 46;
@@ -17,6 +18,7 @@ pub(crate) struct Device {
     /// If not as many as usual.
     elements: Option<usize>,
     blocks: Option<usize>,
+    blocks_y: Option<usize>,
     least_tiles: Option<usize>,
 }
 
@@ -49,12 +51,28 @@ impl Recorder {
             limits: Limits {
                 elements: device.elements.unwrap_or(usual.elements),
                 blocks: device.blocks.unwrap_or(usual.blocks),
+                blocks_y: device.blocks_y.unwrap_or(usual.blocks_y),
                 least_tiles: device.least_tiles.unwrap_or(usual.least_tiles),
             },
             allocate,
             next: Cell::new(FIRST),
             launches: RefCell::default(),
         }
+    }
+
+    fn room(&self, bytes: usize, zeroed: bool) -> Result<Pointer, Refusal> {
+        let address = match self.allocate {
+            _ if bytes == 0 => return Ok(Pointer::NULL),
+            Some(allocate) => allocate(bytes as u64, zeroed) as usize,
+            None => {
+                let end = self.next.get() + bytes;
+                self.next.replace(end.next_multiple_of(APART))
+            }
+        };
+        if address == 0 {
+            return Err(Refusal(format!("no workspace of {bytes} bytes")));
+        }
+        Ok(Pointer::NULL.offset(address))
     }
 
     pub(crate) fn launches(self) -> Vec<Recorded> {
@@ -75,18 +93,11 @@ impl Launcher for Recorder {
     }
 
     fn workspace(&self, bytes: usize) -> Result<((), Pointer), Refusal> {
-        let address = match self.allocate {
-            _ if bytes == 0 => return Ok(((), Pointer::NULL)),
-            Some(allocate) => allocate(bytes as u64) as usize,
-            None => {
-                let end = self.next.get() + bytes;
-                self.next.replace(end.next_multiple_of(APART))
-            }
-        };
-        if address == 0 {
-            return Err(Refusal(format!("no workspace of {bytes} bytes")));
-        }
-        Ok(((), Pointer::NULL.offset(address)))
+        Ok(((), self.room(bytes, false)?))
+    }
+
+    fn zeros(&self, bytes: usize) -> Result<((), Pointer), Refusal> {
+        Ok(((), self.room(bytes, true)?))
     }
 
     unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> Result<(), Refusal> {
@@ -142,14 +153,16 @@ mod tests {
 
     #[test]
     fn whoever_asks_allocates() {
-        extern "C" fn room(bytes: u64) -> u64 {
-            if bytes > 1000 {
-                0
-            } else {
-                0x7000 + bytes
+        extern "C" fn room(bytes: u64, zeroed: bool) -> u64 {
+            match bytes {
+                0..=1000 => 0x7000 + bytes + u64::from(zeroed),
+                _ => 0,
             }
         }
-        let found = addresses(&recorder(Some(room)), &[1000, 0, 1001]);
+        let recorder = recorder(Some(room));
+        let zeros = recorder.zeros(100).map(|(_, start)| start.0 as usize);
+        assert_eq!(zeros, Ok(0x7000 + 100 + 1));
+        let found = addresses(&recorder, &[1000, 0, 1001]);
         let refusal = Refusal("no workspace of 1001 bytes".to_string());
         assert_eq!(found, [Ok(0x7000 + 1000), Ok(0), Err(refusal)]);
     }

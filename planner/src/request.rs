@@ -1,8 +1,11 @@
 //! What can be asked for.
 use crate::recorder::{Device, Recorder};
+use crate::rocm_backend::plan::index_add::AddingRows;
+use crate::rocm_backend::plan::indexing::Placing;
+use crate::rocm_backend::plan::scatter_add::Adding;
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::{
-    self, Contiguous, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Refusal, View,
+    self, Contiguous, Indices, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Refusal, View,
 };
 use serde::Deserialize;
 
@@ -67,6 +70,66 @@ pub(crate) enum Operation {
         ascending: bool,
         y: Tensor,
     },
+    IndexSelect {
+        x: Tensor,
+        dim: usize,
+        ids: Ids,
+        y: Tensor,
+    },
+    Gather {
+        x: Tensor,
+        dim: usize,
+        ids: Ids,
+        y: Tensor,
+    },
+    Scatter {
+        y: Tensor,
+        dim: usize,
+        ids: Ids,
+        x: Tensor,
+        form: Option<String>,
+    },
+    ScatterAdd {
+        y: Tensor,
+        dim: usize,
+        ids: Ids,
+        x: Tensor,
+        form: Option<String>,
+    },
+    IndexAdd {
+        y: Tensor,
+        dim: usize,
+        ids: Ids,
+        x: Tensor,
+        form: Option<String>,
+    },
+}
+
+/// Indices, and what goes with them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Ids {
+    tensor: Tensor,
+    /// The number that stands for no element.
+    none: i64,
+    /// A u32.
+    failed: Option<Tensor>,
+}
+
+impl Ids {
+    fn indices(&self) -> Result<Indices, Refusal> {
+        let failed = self.failed.as_ref().map(Tensor::start).transpose()?;
+        Ok(Indices {
+            start: self.tensor.start()?,
+            element: self.tensor.element()?,
+            none: self.none,
+            failed: failed.unwrap_or(Pointer::NULL),
+        })
+    }
+
+    /// Those without gaps.
+    fn contiguous(&self) -> Result<(Indices, &[usize]), Refusal> {
+        Ok((self.indices()?, self.tensor.contiguous()?.shape))
+    }
 }
 
 /// Memory and a view of it.
@@ -188,8 +251,73 @@ impl Asked for Operation {
             Self::Argsort { x, ascending, y } => {
                 plan::argsort(recorder, x.contiguous()?, *ascending, y.start()?)
             }
+            Self::IndexSelect { x, dim, ids, y } => {
+                let ([n], [step]) = (&ids.tensor.shape[..], &ids.tensor.strides[..]) else {
+                    return Err(Refusal("the indices have one dimension".to_string()));
+                };
+                let (x, y) = (x.contiguous()?, y.start()?);
+                plan::index_select(recorder, x, *dim, ids.indices()?, [*n, *step], y)
+            }
+            Self::Gather { x, dim, ids, y } => {
+                let (x, y, (ids, shape)) = (x.contiguous()?, y.start()?, ids.contiguous()?);
+                plan::gather(recorder, x, *dim, ids, shape, y)
+            }
+            Self::Scatter {
+                y,
+                dim,
+                ids,
+                x,
+                form,
+            } => {
+                let form = chosen(
+                    form,
+                    &[("columns", Placing::Columns), ("marked", Placing::Marked)],
+                )?;
+                let (y, x, (ids, _)) = (y.contiguous()?, x.contiguous()?, ids.contiguous()?);
+                plan::scatter(recorder, y, ids, x, *dim, form)
+            }
+            Self::ScatterAdd {
+                y,
+                dim,
+                ids,
+                x,
+                form,
+            } => {
+                let forms = [
+                    ("columns", Adding::Columns),
+                    ("lds", Adding::Lds),
+                    ("atomic", Adding::Atomic),
+                ];
+                let form = chosen(form, &forms)?;
+                let (y, x, (ids, _)) = (y.contiguous()?, x.contiguous()?, ids.contiguous()?);
+                plan::scatter_add(recorder, y, ids, x, *dim, form)
+            }
+            Self::IndexAdd {
+                y,
+                dim,
+                ids,
+                x,
+                form,
+            } => {
+                let forms = [
+                    ("elements", AddingRows::Elements),
+                    ("searched", AddingRows::Searched),
+                    ("sorted", AddingRows::Sorted),
+                ];
+                let form = chosen(form, &forms)?;
+                let (y, x, (ids, _)) = (y.contiguous()?, x.contiguous()?, ids.contiguous()?);
+                plan::index_add(recorder, y, ids, x, *dim, form)
+            }
         }
     }
+}
+
+/// The form of that name; none if the sizes are to decide.
+fn chosen<T: Copy>(form: &Option<String>, forms: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+    let Some(name) = form else { return Ok(None) };
+    let found = forms.iter().find(|(known, _)| known == name);
+    let refusal = || Refusal(format!("no form `{name}`"));
+    found.map(|(_, form)| Some(*form)).ok_or_else(refusal)
 }
 
 /// The kernel of an op for the types of these tensors.

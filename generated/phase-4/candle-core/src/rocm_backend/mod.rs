@@ -21,7 +21,7 @@ mod hip;
 mod installation;
 // The table lists every kernel that the specs have; those of later phases wait for their callers.
 #[allow(dead_code)]
-mod kernel_table;
+pub(crate) mod kernel_table;
 mod kernels;
 mod launcher;
 mod loaded;

@@ -8,6 +8,7 @@ const LIMITS: Limits = if cfg!(test) {
     Limits {
         elements: 1 << 12,
         blocks: 1 << 5,
+        blocks_y: 5,
         ..Limits::USUAL
     }
 } else {
@@ -31,6 +32,12 @@ impl Launcher for RocmDevice {
     fn workspace(&self, bytes: usize) -> HipResult<(DeviceMemory, Pointer)> {
         let mut memory = DeviceMemory::alloc(bytes, self)?;
         let start = Pointer(memory.as_mut_ptr());
+        Ok((memory, start))
+    }
+
+    fn zeros(&self, bytes: usize) -> HipResult<(DeviceMemory, Pointer)> {
+        let (mut memory, start) = self.workspace(bytes)?;
+        memory.fill_zero()?;
         Ok((memory, start))
     }
 

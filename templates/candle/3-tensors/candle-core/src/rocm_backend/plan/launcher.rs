@@ -23,6 +23,8 @@ pub(crate) struct Limits {
     pub(crate) elements: usize,
     /// Blocks of a launch whose kernel strides over the rest.
     pub(crate) blocks: usize,
+    /// Blocks in the second and third dimension of a grid.
+    pub(crate) blocks_y: usize,
     /// Tiles that are worth a permutation through LDS; fewer leave most of the card idle.
     pub(crate) least_tiles: usize,
 }
@@ -32,6 +34,7 @@ impl Limits {
     pub(crate) const USUAL: Self = Self {
         elements: 1 << 30,
         blocks: 1 << 20,
+        blocks_y: 65535,
         least_tiles: LEAST_TILES,
     };
 }
@@ -50,6 +53,9 @@ pub(crate) trait Launcher: Sized {
 
     /// So many bytes with unspecified contents, and where they are.
     fn workspace(&self, bytes: usize) -> Result<(Self::Workspace, Pointer), Self::Error>;
+
+    /// As `workspace`, but all bytes are 0.
+    fn zeros(&self, bytes: usize) -> Result<(Self::Workspace, Pointer), Self::Error>;
 
     /// Queues a launch.
     ///
