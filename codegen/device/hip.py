@@ -121,6 +121,10 @@ class Device:
         self.call("hipMalloc", byref(address), c_size_t(max(size, 1)))
         return Buffer(address.value or 0, size)
 
+    def zeros(self, size: int) -> Buffer:
+        """Fresh memory of `size` bytes, all of them 0."""
+        return self.upload(bytes(size))
+
     def free(self, buffer: Buffer) -> None:
         """Gives memory back."""
         self.call("hipFree", c_void_p(buffer.address))

@@ -1,10 +1,13 @@
 //! What can be asked for.
 use crate::recorder::{Device, Recorder};
 use crate::rocm_backend::plan::conv::{Convolution, Form};
+use crate::rocm_backend::plan::index_add::AddingRows;
+use crate::rocm_backend::plan::indexing::Placing;
+use crate::rocm_backend::plan::scatter_add::Adding;
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::{
-    self, im2col, Aligned, Images, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Pooled,
-    Refusal, View, Window,
+    self, im2col, Aligned, Contiguous, Images, Indices, Kernel, Number, Op, Operand, Output,
+    Pattern, Pointer, Pooled, Refusal, View, Window,
 };
 use serde::Deserialize;
 
@@ -118,6 +121,71 @@ pub(crate) enum Operation {
         x: Tensor,
         y: Tensor,
     },
+    Argsort {
+        x: Tensor,
+        ascending: bool,
+        y: Tensor,
+    },
+    IndexSelect {
+        x: Tensor,
+        dim: usize,
+        ids: Ids,
+        y: Tensor,
+    },
+    Gather {
+        x: Tensor,
+        dim: usize,
+        ids: Ids,
+        y: Tensor,
+    },
+    Scatter {
+        y: Tensor,
+        dim: usize,
+        ids: Ids,
+        x: Tensor,
+        form: Option<String>,
+    },
+    ScatterAdd {
+        y: Tensor,
+        dim: usize,
+        ids: Ids,
+        x: Tensor,
+        form: Option<String>,
+    },
+    IndexAdd {
+        y: Tensor,
+        dim: usize,
+        ids: Ids,
+        x: Tensor,
+        form: Option<String>,
+    },
+}
+
+/// Indices, and what goes with them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Ids {
+    tensor: Tensor,
+    /// The number that stands for no element.
+    none: i64,
+    /// A u32.
+    failed: Option<Tensor>,
+}
+
+impl Ids {
+    fn indices(&self) -> Result<Indices, Refusal> {
+        let failed = self.failed.as_ref().map(Tensor::start).transpose()?;
+        Ok(Indices {
+            start: self.tensor.start()?,
+            element: self.tensor.element()?,
+            none: self.none,
+            failed: failed.unwrap_or(Pointer::NULL),
+        })
+    }
+
+    /// Those without gaps.
+    fn contiguous(&self) -> Result<(Indices, &[usize]), Refusal> {
+        Ok((self.indices()?, self.tensor.contiguous()?.shape))
+    }
 }
 
 /// Memory and a view of it.
@@ -162,6 +230,17 @@ impl Tensor {
     fn size(&self) -> Result<[usize; 2], Refusal> {
         let [.., height, width] = Images::of(self.operand()?)?.shape;
         Ok([height, width])
+    }
+
+    fn contiguous(&self) -> Result<Contiguous<'_>, Refusal> {
+        if !self.operand()?.view.is_contiguous() {
+            return Err(Refusal("the tensors must be contiguous".to_string()));
+        }
+        Ok(Contiguous {
+            start: self.start()?,
+            element: self.element()?,
+            shape: &self.shape,
+        })
     }
 
     fn start(&self) -> Result<Pointer, Refusal> {
@@ -360,6 +439,66 @@ impl Asked for Operation {
             Self::Copy2d { x, y } => {
                 plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)
             }
+            Self::Argsort { x, ascending, y } => {
+                plan::argsort(recorder, x.contiguous()?, *ascending, y.start()?)
+            }
+            Self::IndexSelect { x, dim, ids, y } => {
+                let ([n], [step]) = (&ids.tensor.shape[..], &ids.tensor.strides[..]) else {
+                    return Err(Refusal("the indices have one dimension".to_string()));
+                };
+                let (x, y) = (x.contiguous()?, y.start()?);
+                plan::index_select(recorder, x, *dim, ids.indices()?, [*n, *step], y)
+            }
+            Self::Gather { x, dim, ids, y } => {
+                let (x, y, (ids, shape)) = (x.contiguous()?, y.start()?, ids.contiguous()?);
+                plan::gather(recorder, x, *dim, ids, shape, y)
+            }
+            Self::Scatter {
+                y,
+                dim,
+                ids,
+                x,
+                form,
+            } => {
+                let form = chosen(
+                    form,
+                    &[("columns", Placing::Columns), ("marked", Placing::Marked)],
+                )?;
+                let (y, x, (ids, _)) = (y.contiguous()?, x.contiguous()?, ids.contiguous()?);
+                plan::scatter(recorder, y, ids, x, *dim, form)
+            }
+            Self::ScatterAdd {
+                y,
+                dim,
+                ids,
+                x,
+                form,
+            } => {
+                let forms = [
+                    ("columns", Adding::Columns),
+                    ("lds", Adding::Lds),
+                    ("atomic", Adding::Atomic),
+                ];
+                let form = chosen(form, &forms)?;
+                let (y, x, (ids, _)) = (y.contiguous()?, x.contiguous()?, ids.contiguous()?);
+                plan::scatter_add(recorder, y, ids, x, *dim, form)
+            }
+            Self::IndexAdd {
+                y,
+                dim,
+                ids,
+                x,
+                form,
+            } => {
+                let forms = [
+                    ("elements", AddingRows::Elements),
+                    ("searched", AddingRows::Searched),
+                    ("sorted", AddingRows::Sorted),
+                ];
+                let form = chosen(form, &forms)?;
+                let (y, x, (ids, _)) = (y.contiguous()?, x.contiguous()?, ids.contiguous()?);
+                plan::index_add(recorder, y, ids, x, *dim, form)
+            }
         }
     }
 }
@@ -373,6 +512,14 @@ fn window(kernels: &Images, padding: [usize; 2], stride: usize, dilation: usize)
         stride,
         dilation,
     }
+}
+
+/// The form of that name; none if the sizes are to decide.
+fn chosen<T: Copy>(form: &Option<String>, forms: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+    let Some(name) = form else { return Ok(None) };
+    let found = forms.iter().find(|(known, _)| known == name);
+    let refusal = || Refusal(format!("no form `{name}`"));
+    found.map(|(_, form)| Some(*form)).ok_or_else(refusal)
 }
 
 /// The kernel of an op for the types of these tensors.

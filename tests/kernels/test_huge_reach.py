@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from codegen.device.hip import Buffer
-from codegen.device.ops.ids import Indices, Space
 from codegen.device.ops.index_add import index_add
-from codegen.device.ops.indexing import gather, index_select, marked_launches, scatter
+from codegen.device.ops.indexing import gather, index_select, scatter
 from codegen.device.ops.random import rand_normal, rand_uniform
 from codegen.device.ops.reduce import reduce
 from codegen.device.ops.scatter_add import scatter_add
@@ -101,14 +100,21 @@ def test_far_pixels_are_read(sparse: Kernels) -> None:
 
 def test_far_rows_are_marked(sparse: Kernels) -> None:
     """Scatter's form for few long columns, with marks of its own: their tensor is as large as the result."""
-    (y, wanted), marks = matrix(sparse), empty(sparse, "u32", ROWS, WIDTH)
-    write(marks, 0, FAR.tolist(), np.zeros((len(FAR), WIDTH), np.uint32))
+    y, wanted = matrix(sparse)
     to = np.random.default_rng(2).permutation(np.resize(np.arange(len(FAR)), 40))
     rows = random_values(dtype("u8"), (len(to), WIDTH), 1)
     ids = Tensor.from_numpy(sparse.device, np.repeat(FAR[to].astype(np.uint32)[:, None], WIDTH, axis=1))
-    space = Space.of(rows.shape, 0)
-    indices, x = Indices(ids, space.contiguous, ROWS, None), Tensor.from_numpy(sparse.device, rows)
-    sparse.launch("indexing", marked_launches("scatter_b8_marked", 256, y, x, marks, indices, space))
+
+    def zeros(size: int) -> Buffer:
+        """Marks of which only those that are used exist."""
+        assert size == 4 * ROWS * WIDTH
+        marks = empty(sparse, "u32", ROWS, WIDTH)
+        write(marks, 0, FAR.tolist(), np.zeros((len(FAR), WIDTH), np.uint32))
+        return marks.buffer
+
+    with launched(sparse) as symbols, patch.object(sparse.device, "zeros", zeros):
+        scatter(sparse, y, ids, Tensor.from_numpy(sparse.device, rows), 0)
+    assert symbols == {"scatter_b8_marked"}
     for place, row in zip(to, rows, strict=True):
         wanted[place] = row
     assert (read(y, 0, FAR.tolist()) == wanted).all()

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from codegen.device.ops.argsort import argsort
-from codegen.device.ops.ids import Indices, Space
-from codegen.device.ops.index_add import FAMILY, index_add, row_launch
+from codegen.device.ops.ids import indices
+from codegen.device.ops.index_add import index_add
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import DTYPES, GROUPS, dtype
 from kernels.cases import random_values
 from kernels.compare import assert_ulps
 from kernels.indexed import no_failure, random_ids, small_integers, spread, summed
+from kernels.launched import launched
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -31,14 +31,6 @@ ROWS = (
 """Shape of y with rows of some length, dimension, number of rows of x."""
 
 
-def index_add_as(kernels: Kernels, form: str, y: Tensor, x: Tensor, ids: Indices, space: Space) -> None:
-    """index_add in one of its forms."""
-    if space.count:
-        order = argsort(kernels, ids.tensor).address if form == "sorted" else 0
-        symbol = f"index_add_{y.dtype}_sorted" if form == "sorted" else f"index_add_{y.dtype}"
-        kernels.launch(FAMILY, [row_launch(symbol, kernels.numbers(FAMILY), y, x, ids, space, order)])
-
-
 @pytest.mark.parametrize("form", ["searched", "sorted"])
 @pytest.mark.parametrize("element", DTYPES, ids=str)
 def test_index_add(kernels: Kernels, element: DType, form: str) -> None:
@@ -47,8 +39,7 @@ def test_index_add(kernels: Kernels, element: DType, form: str) -> None:
         x = random_values(element, (*shape[:dim], count, *shape[dim + 1 :]), seed + 100)
         ids = random_ids(GROUPS["integer"][seed % 5], shape[dim], (count,), seed)
         target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
-        space = Space.of(x.shape, dim)
-        index_add_as(kernels, form, target, source, Indices(places, space.view(0, 1, 0), shape[dim], None), space)
+        index_add(kernels, target, places, source, dim, form=form)
         assert_ulps(target, summed(y, spread(ids, x.shape, dim), x, dim), 0)
 
 
@@ -57,22 +48,30 @@ def test_many_rows_of_one_index_keep_their_order(kernels: Kernels, form: str) ->
     y = random_values(dtype("f32"), (1, 40), 1, special=False)
     x = random_values(dtype("f32"), (67, 40), 2, special=False)
     target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, np.zeros(67, np.uint8), x))
-    space = Space.of(x.shape, 0)
-    index_add_as(kernels, form, target, source, Indices(places, space.view(0, 1, 0), 1, None), space)
+    index_add(kernels, target, places, source, 0, form=form)
     assert_ulps(target, summed(y, np.zeros(x.shape, np.uint8), x, 0), 0)
 
 
 @pytest.mark.parametrize(
-    ("shape", "dim", "count"),
-    [((40, 64), 0, 1100), ((40, 64), 0, 70), ((5, 90), 1, 100), ((4, 3000), 1, 50)],
+    ("shape", "dim", "count", "symbols"),
+    [
+        ((40, 64), 0, 1100, {"argsort_b32", "index_add_f32_sorted"}),
+        ((40, 64), 0, 70, {"index_add_f32"}),
+        ((5, 90), 1, 100, {"scatter_add_f32_lds"}),
+        ((4, 3000), 1, 50, {"scatter_add_f32"}),
+    ],
     ids=["sorted", "searched", "as-scatter-add-in-lds", "as-atomic-scatter-add"],
 )
-def test_the_form_chosen_by_size(kernels: Kernels, shape: tuple[int, ...], dim: int, count: int) -> None:
+def test_the_form_chosen_by_size(
+    kernels: Kernels, shape: tuple[int, ...], dim: int, count: int, symbols: set[str]
+) -> None:
     element = dtype("f32")
     y, x = small_integers(element, shape, 1), small_integers(element, (*shape[:dim], count, *shape[dim + 1 :]), 2)
     ids = random_ids("u32", shape[dim], (count,), 3)
     target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
-    index_add(kernels, target, places, source, dim)
+    with launched(kernels) as found:
+        index_add(kernels, target, places, source, dim)
+    assert found == symbols
     assert_ulps(target, summed(y, spread(ids, x.shape, dim), x, dim), 0)
 
 
@@ -81,9 +80,9 @@ def test_index_out_of_range_adds_nothing_and_is_reported(kernels: Kernels, form:
     y, x = small_integers(dtype("f32"), (6, 40), 1), small_integers(dtype("f32"), (50, 40), 2)
     ids = random_ids("i32", 6, (50,), 3)
     ids[[7, 8, 30]] = [6, 6, -1]
-    space, failed = Space.of(x.shape, 0), no_failure(kernels)
+    failed = no_failure(kernels)
     target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
-    index_add_as(kernels, form, target, source, Indices(places, space.view(0, 1, 0), 6, failed), space)
+    index_add(kernels, target, places, source, 0, failed, form=form)
     ids[[7, 8, 30]] = np.iinfo(np.int32).max
     assert_ulps(target, summed(y, spread(ids, x.shape, 0), x, 0), 0)
     assert failed.numpy() == [1]
@@ -98,3 +97,16 @@ def test_index_add_on_a_grid_smaller_than_the_space(kernels: Kernels, count: int
     target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
     index_add(kernels, target, places, source, 1)
     assert_ulps(target, summed(y, spread(ids, x.shape, 1), x, 1), 0)
+
+
+def test_index_add_of_parts_of_rows_that_blocks_stride_over(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kernels.limits, "blocks", 3)
+    monkeypatch.setitem(kernels.limits, "blocks_y", 2)
+    element = dtype("f32")
+    y, x = random_values(element, (5, 5000), 1), random_values(element, (7, 5000), 2)
+    ids = random_ids("u8", 5, (7,), 3)
+    target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+    [(_, launch)] = kernels.plan("index_add", y=target, dim=0, ids=indices(places, None), x=source, form=None)
+    assert launch.grid == (3, 2, 1)
+    index_add(kernels, target, places, source, 0)
+    assert_ulps(target, summed(y, spread(ids, x.shape, 0), x, 0), 0)

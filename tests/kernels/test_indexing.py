@@ -10,14 +10,15 @@ import pytest
 from some import some
 
 from codegen.device.hip import Buffer
-from codegen.device.ops.ids import Indices, Space, column_launches
-from codegen.device.ops.indexing import FAMILY, gather, index_select, marked_launches, pick_launches, scatter
+from codegen.device.ops.ids import indices
+from codegen.device.ops.indexing import gather, index_select, scatter
 from codegen.device.tensor import Tensor
-from codegen.kernels.dtypes import GROUPS, dtype, moved_as
+from codegen.kernels.dtypes import GROUPS, dtype
 from codegen.kernels.layout import View
 from kernels.cases import random_values
 from kernels.compare import assert_ulps
 from kernels.indexed import no_failure, random_ids
+from kernels.launched import launched
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -125,33 +126,24 @@ def test_scatter_keeps_the_last_write(kernels: Kernels, element: str, form: str)
         y = random_values(dtype(element), shape, seed)
         x = random_values(dtype(element), (*shape[:dim], count, *shape[dim + 1 :]), seed + 1)
         ids = random_ids(ids_type, shape[dim], x.shape, seed)
-        target = Tensor.from_numpy(kernels.device, y)
-        scatter_as(kernels, target, ids, x, dim, form)
+        target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+        scatter(kernels, target, places, source, dim, form=form)
         assert_ulps(target, placed(y, ids, x, dim), 0)
 
 
-def scatter_as(kernels: Kernels, y: Tensor, ids: Array, x: Array, dim: int, form: str) -> None:
-    """scatter in one of its forms."""
-    if x.size == 0:
-        return
-    space, block = Space.of(x.shape, dim), kernels.numbers(FAMILY)["block"]
-    indices = Indices(Tensor.from_numpy(kernels.device, ids), space.contiguous, y.shape[dim], None)
-    source, symbol = Tensor.from_numpy(kernels.device, x), f"scatter_{moved_as(y.dtype)}"
-    if form == "marked":
-        marks = Tensor.from_numpy(kernels.device, np.zeros(y.view.count, np.uint32))
-        launches = marked_launches(f"{symbol}_marked", block, y, source, marks, indices, space)
-    else:
-        launches = column_launches(symbol, block, y, source, indices, space)
-    kernels.launch(FAMILY, launches)
-
-
 def test_scatter_chooses_by_size(kernels: Kernels) -> None:
-    for shape, dim, count in (((3, 700), 1, 900), ((40, 90), 0, 8)):
+    for shape, dim, count, symbol in (
+        ((3, 700), 1, 900, "scatter_b32_marked"),
+        ((40, 90), 0, 8, "scatter_b32"),
+        ((2, 40, 1 << 14), 1, 33, "scatter_b32"),
+    ):
         y = random_values(dtype("f32"), shape, 1)
         x = random_values(dtype("f32"), (*shape[:dim], count, *shape[dim + 1 :]), 2)
         ids = random_ids("u32", shape[dim], x.shape, 3)
         target, *operands = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
-        scatter(kernels, target, operands[0], operands[1], dim)
+        with launched(kernels) as symbols:
+            scatter(kernels, target, operands[0], operands[1], dim)
+        assert symbols == {symbol}
         assert_ulps(target, placed(y, ids, x, dim), 0)
 
 
@@ -183,8 +175,16 @@ def test_index_out_of_range_is_reported_and_accesses_nothing(kernels: Kernels, i
 def test_views_are_refused(kernels: Kernels) -> None:
     x = Tensor.from_numpy(kernels.device, np.zeros((4, 6), np.float32))
     ids = Tensor.from_numpy(kernels.device, np.zeros((6, 4), np.uint32))
-    with pytest.raises(ValueError, match="contiguous"):
-        gather(kernels, x.transpose(1, 0), ids, 0)
+    turned = x.transpose(1, 0)
+    for refused in (
+        lambda: gather(kernels, turned, ids, 0),
+        lambda: gather(kernels, x, ids.transpose(1, 0), 0),
+        lambda: index_select(kernels, turned, one_dimension(ids.narrow(0, 0, 1)), 0),
+        lambda: scatter(kernels, turned, ids, turned, 0),
+        lambda: scatter(kernels, x, ids.transpose(1, 0), x, 0),
+    ):
+        with pytest.raises(ValueError, match="contiguous"):
+            refused()
 
 
 @pytest.mark.usefixtures("one_block")
@@ -199,25 +199,42 @@ def test_a_grid_smaller_than_the_space(kernels: Kernels) -> None:
     source = random_values(dtype("f32"), ids.shape, 4)
     for form in ("columns", "marked"):
         target = Tensor.from_numpy(kernels.device, x)
-        scatter_as(kernels, target, ids, source, 1, form)
+        scatter(kernels, target, places, Tensor.from_numpy(kernels.device, source), 1, form=form)
         assert_ulps(target, placed(x, ids, source, 1), 0)
 
 
+def test_launches_go_on_where_those_before_ended(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With so few elements to a launch that columns are cut along and across."""
+    monkeypatch.setitem(kernels.limits, "elements", 64)
+    x = random_values(dtype("bf16"), (3, 150, 7), 1)
+    ids = random_ids("i32", 150, (3, 130, 7), 2)
+    tensor, places = Tensor.from_numpy(kernels.device, x), Tensor.from_numpy(kernels.device, ids)
+    assert_ulps(gather(kernels, tensor, places, 1), picked(x, ids, 1), 0)
+    column = Tensor.from_numpy(kernels.device, np.ascontiguousarray(ids[0, :, 0]))
+    along = np.broadcast_to(ids[:1, :, :1], ids.shape)
+    assert_ulps(index_select(kernels, tensor, column, 1), picked(x, along, 1), 0)
+    source = random_values(dtype("bf16"), ids.shape, 4)
+    with launched(kernels) as symbols:
+        scatter(kernels, tensor, places, Tensor.from_numpy(kernels.device, source), 1)
+    assert symbols == {"scatter_b16"}
+    assert_ulps(tensor, placed(x, ids, source, 1), 0)
+
+
 def test_a_space_beyond_32_bits_is_launched_in_parts(kernels: Kernels) -> None:
-    space, size, base = Space(3, 1 << 20, 5000), 7, 1 << 44
+    (left, n, right), size, base = (3, 1 << 20, 5000), 7, 1 << 44
     buffer = Buffer(base, 0)  # never read: only addresses are looked at
-    x = Tensor(kernels.device, buffer, dtype("f32"), View.contiguous((space.left, size, space.right)))
-    y = Tensor(kernels.device, buffer, dtype("f32"), space.contiguous)
-    ids = Tensor(kernels.device, buffer, dtype("i64"), space.contiguous)
-    indices = Indices(ids, ids.view, size, None)
+    x = Tensor(kernels.device, buffer, dtype("f32"), View.contiguous((left, size, right)))
+    y = Tensor(kernels.device, buffer, dtype("f32"), View.contiguous((left, n, right)))
+    ids = Tensor(kernels.device, buffer, dtype("i64"), y.view)
     first = 0
-    for launch in pick_launches("gather", kernels.numbers(FAMILY), y, x, indices, space, space.right):
+    for family, launch in kernels.plan("gather", x=x, dim=1, ids=indices(ids, None), y=y):
+        assert (family, launch.symbol) == ("indexing", "gather_b32")
         to, source, numbers, _, layout = launch.arguments
         count = int.from_bytes(layout[4:8], "little")
-        left = first // (space.n * space.right)
+        row = first // (n * right)
         assert int.from_bytes(to, "little") == base + first * 4
         assert int.from_bytes(numbers[:8], "little") == base + first * 8
-        assert int.from_bytes(source, "little") == base + left * size * space.right * 4
+        assert int.from_bytes(source, "little") == base + row * size * right * 4
         assert 0 < count < 1 << 31
         first += count
-    assert first == space.count > 1 << 33
+    assert first == y.view.count > 1 << 33

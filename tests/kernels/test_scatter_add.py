@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from codegen.device.ops.ids import Indices, Space, column_launches
-from codegen.device.ops.scatter_add import (
-    FAMILY,
-    MIN_STRIP,
-    atomic_launches,
-    columns_of_strip,
-    lds_launch,
-    scatter_add,
-    width_in_lds,
-)
+from codegen.device.ops.ids import indices
+from codegen.device.ops.scatter_add import scatter_add
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import DTYPES, GROUPS, dtype
 from kernels.cases import random_values
 from kernels.compare import assert_ulps
 from kernels.indexed import in_words, no_failure, random_ids, small_integers, summed
+from kernels.launched import launched
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
@@ -42,22 +35,6 @@ SHAPES = (
 FORMS = ("atomic", "columns", "lds")
 
 
-def scatter_add_as(kernels: Kernels, form: str, y: Tensor, x: Tensor, ids: Indices, space: Space) -> None:
-    """scatter_add in one of its forms."""
-    if space.count == 0:
-        return
-    numbers, symbol = kernels.numbers(FAMILY), f"scatter_add_{y.dtype}"
-    block = numbers["block"]
-    if form == "lds":
-        width = width_in_lds(numbers, Space(space.left, 1 << 20, space.right), ids.size, y.dtype)
-        assert width is not None
-        kernels.launch(FAMILY, [lds_launch(f"{symbol}_lds", block, y, x, ids, space, width)])
-    elif form == "columns":
-        kernels.launch(FAMILY, column_launches(f"{symbol}_columns", block, y, x, ids, space))
-    else:
-        kernels.launch(FAMILY, atomic_launches(symbol, numbers, y, x, ids, space))
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("element", DTYPES, ids=str)
 def test_scatter_add(kernels: Kernels, element: DType, form: str) -> None:
@@ -67,9 +44,9 @@ def test_scatter_add(kernels: Kernels, element: DType, form: str) -> None:
         x = values(element, (*shape[:dim], count, *shape[dim + 1 :]), seed + 100)
         ids_type = GROUPS["integer"][seed % 5]
         ids = random_ids(ids_type, shape[dim], x.shape, seed)
-        space, target = Space.of(x.shape, dim), in_words(kernels, y)
-        indices = Indices(Tensor.from_numpy(kernels.device, ids), space.contiguous, shape[dim], None)
-        scatter_add_as(kernels, form, target, Tensor.from_numpy(kernels.device, x), indices, space)
+        target = in_words(kernels, y)
+        places, source = (Tensor.from_numpy(kernels.device, a) for a in (ids, x))
+        scatter_add(kernels, target, places, source, dim, form=form)
         assert_ulps(target, summed(y, ids, x, dim, rounds_each=form == "columns"), 0)
 
 
@@ -79,46 +56,40 @@ def test_all_additions_to_one_element_keep_their_order(kernels: Kernels, element
     y = random_values(kind, (3, 1), 1, special=False)
     x = random_values(kind, (3, 600), 2, special=False)
     ids = np.zeros(x.shape, np.uint8)
-    space, target = Space.of(x.shape, 1), in_words(kernels, y)
-    indices = Indices(Tensor.from_numpy(kernels.device, ids), space.contiguous, 1, None)
-    scatter_add_as(kernels, "lds", target, Tensor.from_numpy(kernels.device, x), indices, space)
+    target = in_words(kernels, y)
+    places, source = (Tensor.from_numpy(kernels.device, a) for a in (ids, x))
+    scatter_add(kernels, target, places, source, 1, form="lds")
     assert_ulps(target, summed(y, ids, x, 1), 0)
 
 
 @pytest.mark.parametrize(
-    ("shape", "dim", "count"),
-    [((5, 90), 1, 100), ((4, 3000), 1, 50), ((3, 20000), 1, 40), ((40, 64), 0, 9)],
+    ("shape", "dim", "count", "ending"),
+    [((5, 90), 1, 100, "_lds"), ((4, 3000), 1, 50, ""), ((3, 20000), 1, 40, ""), ((40, 64), 0, 9, "_columns")],
     ids=["lds", "too-few-elements-for-lds", "too-many-targets-for-lds", "columns"],
 )
-def test_the_form_chosen_by_size(kernels: Kernels, shape: tuple[int, ...], dim: int, count: int) -> None:
+def test_the_form_chosen_by_size(kernels: Kernels, shape: tuple[int, ...], dim: int, count: int, ending: str) -> None:
     element = dtype("f32")
     y, x = small_integers(element, shape, 1), small_integers(element, (*shape[:dim], count, *shape[dim + 1 :]), 2)
     ids = random_ids("i64", shape[dim], x.shape, 4)
     target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
-    scatter_add(kernels, target, places, source, dim)
+    with launched(kernels) as symbols:
+        scatter_add(kernels, target, places, source, dim)
+    assert symbols == {f"scatter_add_f32{ending}"}
     assert_ulps(target, summed(y, ids, x, dim), 0)
 
 
 @pytest.mark.parametrize("columns", [100, 64, 20])
 def test_strips_of_columns(kernels: Kernels, columns: int) -> None:
-    element = dtype("f32")
-    y, x = small_integers(element, (3, 40, columns), 1), small_integers(element, (3, 7, columns), 2)
-    ids = random_ids("u32", 40, x.shape, 3)
-    space, target = Space.of(x.shape, 1), in_words(kernels, y)
-    indices = Indices(Tensor.from_numpy(kernels.device, ids), space.contiguous, 40, None)
-    numbers = kernels.numbers(FAMILY) | {"cached": 40 * 32 * element.size}
-    launches = list(
-        atomic_launches("scatter_add_f32", numbers, target, Tensor.from_numpy(kernels.device, x), indices, space)
-    )
-    kernels.launch(FAMILY, launches)
+    """So many targets that the cache has no more than 32 columns of them."""
+    element, targets = dtype("f32"), 1 << 15
+    assert kernels.numbers("scatter_add")["cached"] == targets * 32 * element.size
+    y, x = small_integers(element, (2, targets, columns), 1), small_integers(element, (2, 7, columns), 2)
+    ids = random_ids("u32", targets, x.shape, 3)
+    target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+    operands = {"y": target, "dim": 1, "ids": indices(places, None), "x": source, "form": "atomic"}
+    kernels.run("scatter_add", **operands)
     assert_ulps(target, summed(y, ids, x, 1), 0)
-    assert len(launches) == 1 + (columns > 32 and columns % 32 > 0)
-
-
-def test_a_strip_is_as_wide_as_the_cache_allows() -> None:
-    numbers, element = {"cached": 1 << 20}, dtype("f32")
-    for right, size, width in ((100, 2621, 100), (100, 2622, 64), (4096, 1000, 256), (4096, 1 << 30, MIN_STRIP)):
-        assert columns_of_strip(numbers, Space(1, 9, right), size, element) == width
+    assert len(kernels.plan("scatter_add", **operands)) == 1 + (columns > 32 and columns % 32 > 0)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -128,26 +99,12 @@ def test_index_out_of_range_adds_nothing_and_is_reported(kernels: Kernels, form:
     ids = random_ids("i32", 6, x.shape, 3)
     wrong = np.zeros(x.shape, bool)
     wrong[[7, 8, 30], [3, 3, 39]] = True
-    space, failed = Space.of(x.shape, 0), no_failure(kernels)
+    failed = no_failure(kernels)
     for value in (6, -1):
         target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, np.where(wrong, value, ids), x))
-        scatter_add_as(kernels, form, target, source, Indices(places, space.contiguous, 6, failed), space)
+        scatter_add(kernels, target, places, source, 0, failed, form=form)
         assert_ulps(target, summed(y, np.where(wrong, np.iinfo(ids.dtype).max, ids), x, 0), 0)
         assert failed.numpy() == [1]
-
-
-def test_columns_wait_for_lds_only_if_it_pays() -> None:
-    numbers = {"lds": 32768}
-    for (left, n, right, size, element), width in {
-        (8, 4096, 1, 4096, "f32"): 1,
-        (8, 4096, 1, 4097, "f32"): None,
-        (8, 4096, 64, 64, "f32"): 32,
-        (8, 4096, 64, 200, "f64"): 8,
-        (8, 4096, 64, 2000, "f32"): None,
-        (8, 40, 1, 4000, "u8"): None,
-        (8, 1 << 24, 1, 10, "u8"): None,
-    }.items():
-        assert width_in_lds(numbers, Space(left, n, right), size, dtype(element)) == width
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -157,6 +114,26 @@ def test_scatter_add_on_a_grid_smaller_than_the_space(kernels: Kernels, form: st
     y, x = random_values(element, (5, 13, 67), 1), random_values(element, (5, 40, 67), 2)
     ids = random_ids("i64", 13, x.shape, 3)
     target, source, places = (Tensor.from_numpy(kernels.device, a) for a in (y, x, ids))
-    space = Space.of(x.shape, 1)
-    scatter_add_as(kernels, form, target, source, Indices(places, space.contiguous, 13, None), space)
+    scatter_add(kernels, target, places, source, 1, form=form)
     assert_ulps(target, summed(y, ids, x, 1), 0)
+
+
+@pytest.mark.parametrize("form", ["atomic", "columns"])
+def test_launches_go_on_where_those_before_ended(kernels: Kernels, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With so few elements to a launch that columns are cut along and across."""
+    monkeypatch.setitem(kernels.limits, "elements", 64)
+    element = dtype("i32")
+    y, x = random_values(element, (3, 13, 7), 1), random_values(element, (3, 130, 7), 2)
+    ids = random_ids("i64", 13, x.shape, 3)
+    target, places, source = (Tensor.from_numpy(kernels.device, a) for a in (y, ids, x))
+    scatter_add(kernels, target, places, source, 1, form=form)
+    assert_ulps(target, summed(y, ids, x, 1), 0)
+
+
+def test_targets_that_do_not_fit_into_lds_are_refused(kernels: Kernels) -> None:
+    y, x = (Tensor.from_numpy(kernels.device, np.zeros((size, 40), np.float32)) for size in (600, 50))
+    ids = Tensor.from_numpy(kernels.device, np.zeros((50, 40), np.uint32))
+    with pytest.raises(ValueError, match="600 targets do not fit into LDS"):
+        scatter_add(kernels, y, ids, x, 0, form="lds")
+    with pytest.raises(ValueError, match="no form `wide`"):
+        scatter_add(kernels, y, ids, x, 0, form="wide")

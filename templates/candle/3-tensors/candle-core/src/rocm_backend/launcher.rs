@@ -6,7 +6,7 @@ use super::gpu::Gpu;
 use super::hip::HipResult;
 use super::kernels::{Function, Loader};
 use super::plan::{Card, Kernel, Launch, Launcher, Limits, Pointer, Refusal, Tuning};
-use super::{RocmDevice, RocmError, RocmStorage};
+use super::{DeviceMemory, RocmDevice, RocmError, RocmStorage};
 
 /// In the crate's own tests launches are cut early and kernels stride soon, so that small tensors take many launches.
 const LIMITS: Limits = if cfg!(test) {
@@ -21,10 +21,12 @@ const LIMITS: Limits = if cfg!(test) {
 };
 pub(super) const MAX_LAUNCH: usize = LIMITS.elements;
 pub(super) const MAX_GRID: usize = LIMITS.blocks;
+#[cfg(test)]
 pub(super) const MAX_GRID_Y: usize = LIMITS.blocks_y;
 
 impl Launcher for RocmDevice {
     type Error = RocmError;
+    type Workspace = DeviceMemory;
 
     fn card(&self) -> Card {
         Card {
@@ -38,6 +40,18 @@ impl Launcher for RocmDevice {
 
     fn limits(&self) -> Limits {
         LIMITS
+    }
+
+    fn workspace(&self, bytes: usize) -> HipResult<(DeviceMemory, Pointer)> {
+        let mut memory = DeviceMemory::alloc(bytes, self)?;
+        let start = Pointer(memory.as_mut_ptr());
+        Ok((memory, start))
+    }
+
+    fn zeros(&self, bytes: usize) -> HipResult<(DeviceMemory, Pointer)> {
+        let (mut memory, start) = self.workspace(bytes)?;
+        memory.fill_zero()?;
+        Ok((memory, start))
     }
 
     unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> HipResult<()> {

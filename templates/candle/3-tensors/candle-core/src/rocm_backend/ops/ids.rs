@@ -1,4 +1,4 @@
-//! Indices as kernels take them: the host's side of `candle_rocm/ids.h`, and the spaces that they index.
+//! Indices: their types, and the errors for those out of range.
 //!
 //! Kernels touch no memory for an index out of range: what it should have read is zero, what it should have written is
 //! left out. Telling the host makes every operation wait for its end, and return the error that the CPU backend returns.
@@ -8,11 +8,8 @@ use super::binary::same_types;
 use super::fill::zeros_impl;
 use super::operand::Operand;
 use super::unused_index::none;
-use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::plan::table::Element;
-use crate::rocm_backend::plan::{Argument, Kernel, Pointer};
-use crate::rocm_backend::launcher::MAX_LAUNCH;
-use crate::rocm_backend::plan::{Merged, View};
+use crate::rocm_backend::plan::{self, Contiguous, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result, Shape};
 use std::ffi::OsString;
@@ -30,57 +27,11 @@ pub(super) const ADDING: &[Element] = &[
     Element::I64,
 ];
 
-/// Elements that have an index each, as Candle flattens them: (left, n, right), n along the dimension indexed.
-#[derive(Clone, Copy)]
-pub(super) struct Space {
-    pub(super) left: usize,
-    pub(super) n: usize,
-    pub(super) right: usize,
-}
-
-impl Space {
-    /// The space of a shape around one of its dimensions.
-    pub(super) fn of(dims: &[usize], dim: usize) -> Self {
-        Self {
-            left: dims[..dim].iter().product(),
-            n: dims[dim],
-            right: dims[dim + 1..].iter().product(),
-        }
-    }
-
-    /// Number of elements.
-    pub(super) fn count(&self) -> usize {
-        self.left * self.n * self.right
-    }
-
-    /// Of row-major order.
-    pub(super) fn strides(&self) -> [usize; 3] {
-        [self.n * self.right, self.right, 1]
-    }
-
-    /// The space in memory with strides of several tensors, with as few dimensions as describe them all.
-    pub(super) fn merged<const N: usize>(&self, strides: [[usize; 3]; N]) -> HipResult<Merged<N>> {
-        let shape = [self.left, self.n, self.right];
-        Ok(Merged::of(std::array::from_fn(|k| View {
-            shape: &shape,
-            strides: &strides[k],
-            offset: 0,
-        }))?)
-    }
-}
-
-/// Where index 0 of each element of a space lies in a contiguous tensor (left, size, right), as strides.
-pub(super) fn targets(size: usize, right: usize) -> [usize; 3] {
-    [size * right, 0, 1]
-}
-
-/// Indices of a space's elements, into a dimension of `size`.
+/// Indices into a dimension of `size`.
 pub(super) struct Indices<'a> {
     ids: Operand<'a>,
     element: Element,
-    /// Over the space.
-    pub(super) strides: [usize; 3],
-    pub(super) size: usize,
+    size: usize,
     /// One u32 that becomes 1 if an index is out of range; only where indices are checked.
     failed: Option<RocmStorage>,
     op: &'static str,
@@ -91,7 +42,6 @@ impl<'a> Indices<'a> {
     pub(super) fn new(
         ids: Operand<'a>,
         types: &[Element],
-        strides: [usize; 3],
         size: usize,
         op: &'static str,
     ) -> Result<Self> {
@@ -107,22 +57,20 @@ impl<'a> Indices<'a> {
         Ok(Self {
             ids,
             element,
-            strides,
             size,
             failed,
             op,
         })
     }
 
-    /// `candle::Ids`, from an element of the space on.
-    pub(super) fn argument(&self, offset: usize) -> KernelIds {
+    /// As plans of launches see them.
+    pub(super) fn planned(&self) -> plan::Indices {
         let failed = self.failed.as_ref().map(RocmStorage::pointer);
-        KernelIds {
-            data: self.ids.start().offset(offset * self.ids.size()),
-            failed: failed.unwrap_or(Pointer::NULL),
-            size: self.size as u64,
+        plan::Indices {
+            start: self.ids.start(),
+            element: self.element,
             none: none(self.element),
-            kind: self.element as u32,
+            failed: failed.unwrap_or(Pointer::NULL),
         }
     }
 
@@ -160,27 +108,12 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// `candle::Ids`.
-#[repr(C)]
-pub(super) struct KernelIds {
-    data: Pointer,
-    failed: Pointer,
-    size: u64,
-    none: i64,
-    /// `candle::IdType`, which has the numbers of `Element`.
-    kind: u32,
-}
-
-// SAFETY: the same fields in the same order, with C's layout on both sides.
-unsafe impl Argument for KernelIds {}
-
-/// Elements of x over a space, and the tensor y (left, size, right) that they are written or added to.
+/// What is written or added to a tensor, with an index for each element.
 pub(super) struct Update<'a> {
     pub(super) device: &'a RocmDevice,
-    pub(super) y: Pointer,
-    pub(super) x: Operand<'a>,
+    pub(super) y: Contiguous<'a>,
+    pub(super) x: Contiguous<'a>,
     pub(super) ids: Indices<'a>,
-    pub(super) space: Space,
 }
 
 impl<'a> Update<'a> {
@@ -197,48 +130,17 @@ impl<'a> Update<'a> {
         let base = y.pointer_mut();
         let (y, x) = same_types(y, x.storage, y_layout, x.layout, op)?;
         require_contiguous(&[y_layout, x.layout, ids.layout], op)?;
-        let space = Space::of(x.layout.dims(), dim);
-        let size = y_layout.dims()[dim];
+        let ids = Indices::new(ids, types, y_layout.dims()[dim], op)?;
+        let start = base.offset(y_layout.start_offset() * y.size());
         Ok(Self {
             device: y.device(),
-            y: base.offset(y_layout.start_offset() * y.size()),
-            x,
-            ids: Indices::new(ids, types, space.strides(), size, op)?,
-            space,
+            y: Contiguous {
+                start,
+                ..y.contiguous(op)?
+            },
+            x: x.contiguous(op)?,
+            ids,
         })
-    }
-
-    /// Number of elements of y.
-    pub(super) fn targets(&self) -> usize {
-        self.space.left * self.ids.size * self.space.right
-    }
-
-    /// Launches a kernel (y, x, ids, stride, n, x step, ids step, views of columns), of which a thread walks along n.
-    pub(super) fn walk_columns(&self, kernel: Kernel, block: usize) -> Result<()> {
-        let Self { space, ids, x, .. } = self;
-        let columns = Space { n: 1, ..*space };
-        let views = [targets(ids.size, space.right), space.strides(), ids.strides];
-        let views = columns.merged(views)?;
-        let [x_step, ids_step] = [space.strides()[1], ids.strides[1]];
-        let stride = space.right as i64;
-        for first in (0..space.n).step_by(MAX_LAUNCH) {
-            let n = MAX_LAUNCH.min(space.n - first) as u32;
-            views.launches(MAX_LAUNCH, &mut |_, piece| {
-                let [to, from, indices] = piece.offsets;
-                let y = self.y.offset(to * x.size());
-                let x = x.start().offset((from + first * x_step) * x.size());
-                let ids = ids.argument(indices + first * ids_step);
-                let (x_step, ids_step) = (x_step as i64, ids_step as i64);
-                let layout = piece.pack();
-                let blocks = piece.count().div_ceil(block);
-                let launch = self.device.launch(kernel)?.strided(blocks, block);
-                let launch = launch.arg(&y).arg(&x).arg(&ids).arg(&stride).arg(&n);
-                // SAFETY: the arguments of kernels that walk along columns; x and the indices have an element for each
-                // of the space, y for each index below `size`, and kernels leave out other indices.
-                unsafe { launch.arg(&x_step).arg(&ids_step).arg(&layout).enqueue() }
-            })?;
-        }
-        Ok(())
     }
 }
 
@@ -293,17 +195,6 @@ mod tests {
     }
 
     #[test]
-    fn spaces_lie_around_a_dimension() {
-        let Space { left, n, right } = Space::of(&[2, 3, 5, 7], 1);
-        assert_eq!((left, n, right), (2, 3, 35));
-        let Space { left, n, right } = Space::of(&[2, 3, 5, 7], 3);
-        assert_eq!((left, n, right), (30, 7, 1));
-        let space = Space::of(&[2, 3, 5, 7], 2);
-        assert_eq!((space.count(), space.strides()), (210, [35, 7, 1]));
-        assert_eq!(targets(9, 7), [63, 0, 1]);
-    }
-
-    #[test]
     fn gaps_are_refused() -> Result<()> {
         let plain = Layout::contiguous((3, 4));
         let turned = plain.transpose(0, 1)?;
@@ -342,16 +233,15 @@ mod tests {
         let storage = storage_from_slice(device, data)?;
         let layout = Layout::new(Shape::from(data.len() / 2), vec![2], 1);
         let ids = Operand::new(&storage, &layout);
-        let mut ids = Indices::new(ids, ADDING, [0, 1, 0], 5, "picking")?;
+        let mut ids = Indices::new(ids, ADDING, 5, "picking")?;
         let mut flag = zeros_impl(device, &Shape::from(1), DType::U32)?;
         flag.copy_from_host(&failed.to_ne_bytes())?;
-        let argument = ids.argument(3);
-        assert_eq!(argument.failed, Pointer::NULL);
-        let behind = storage.pointer().offset((1 + 3) * std::mem::size_of::<T>());
-        assert_eq!((argument.data, argument.size), (behind, 5));
+        let first = storage.pointer().offset(std::mem::size_of::<T>());
+        let planned = ids.planned();
+        assert_eq!((planned.start, planned.failed), (first, Pointer::NULL));
         let address = flag.pointer();
         ids.failed = Some(flag);
-        assert_eq!(ids.argument(0).failed, address);
+        assert_eq!(ids.planned().failed, address);
         Ok(ids.check())
     }
 

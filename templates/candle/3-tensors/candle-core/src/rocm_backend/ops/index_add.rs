@@ -1,15 +1,11 @@
 //! Rows added to those that indices name.
-use super::argsort::argsort;
 use super::binary::same_types;
 use super::copy::contiguous;
-use super::ids::{require_contiguous, Indices, Space, Update, ADDING};
+use super::ids::{require_contiguous, Indices, ADDING};
 use super::operand::Operand;
-use crate::rocm_backend::launcher::MAX_GRID_Y;
-use super::scatter_add::add_at_indices;
-use crate::rocm_backend::plan::table::index_add as table;
-use crate::rocm_backend::plan::{Argument, Pointer};
+use crate::rocm_backend::plan::{self, Contiguous};
 use crate::rocm_backend::RocmStorage;
-use crate::{Error, Layout, Result};
+use crate::{Layout, Result};
 
 /// A copy of x with rows added: y[l, ids[i], r] = x[l, ids[i], r] + src[l, i, r], the indices in one dimension.
 pub(in crate::rocm_backend) fn index_add(
@@ -25,76 +21,23 @@ pub(in crate::rocm_backend) fn index_add(
     let (x, src) = same_types(x, src, layout, src_layout, OP)?;
     require_contiguous(&[src_layout, ids_layout], OP)?;
     let ids = Operand::new(ids, ids_layout);
-    let indices = Indices::new(ids, ADDING, [0, 1, 0], layout.dims()[dim], OP)?;
+    let ids = Indices::new(ids, ADDING, layout.dims()[dim], OP)?;
     let mut output = contiguous(x)?;
-    let update = Update {
-        device: x.device(),
-        y: output.pointer_mut(),
-        x: src,
-        ids: indices,
-        space: Space::of(src_layout.dims(), dim),
+    let y = Contiguous {
+        start: output.pointer_mut(),
+        element: x.element(OP)?,
+        shape: layout.dims(),
     };
-    if update.space.right < table::ROWS {
-        add_at_indices(&update, OP)?; // rows too short for a wave
-    } else if update.space.n <= table::SEARCH {
-        add_rows(&update, None, OP)?;
-    } else {
-        let (order, _) = argsort(ids.storage, ids.layout, update.space.n, true)?;
-        add_rows(&update, Some(&order), OP)?;
-    }
-    update.ids.check()?;
+    let (device, src) = (x.device(), src.contiguous(OP)?);
+    plan::index_add(device, y, ids.planned(), src, dim, None)?;
+    ids.check()?;
     Ok(output)
-}
-
-/// `candle::Rows`.
-#[repr(C)]
-struct Rows {
-    left: u64,
-    right: u64,
-    order: Pointer,
-    n: u32,
-    parts: u32,
-}
-
-// SAFETY: the same fields in the same order, with C's layout on both sides.
-unsafe impl Argument for Rows {}
-
-/// Launches blocks for each row of src. `order` are the places that sort the indices; many rows need it.
-fn add_rows(update: &Update<'_>, order: Option<&RocmStorage>, op: &'static str) -> Result<()> {
-    let Update { space, x, .. } = update;
-    if space.count() == 0 {
-        return Ok(());
-    }
-    let form = match order {
-        Some(_) => table::FORM_SORTED,
-        None => table::FORM_PLAIN,
-    };
-    let kernel = table::INDEX_ADD
-        .variant(form, &[x.element(op)?])
-        .ok_or_else(|| Error::UnsupportedDTypeForOp(x.dtype(), op).bt())?;
-    let lanes = (16 / x.size()).min(8);
-    let parts = space.right.div_ceil(lanes * table::BLOCK);
-    let rows = Rows {
-        left: space.left as u64,
-        right: space.right as u64,
-        order: order.map_or(Pointer::NULL, RocmStorage::pointer),
-        n: space.n as u32,
-        parts: parts as u32,
-    };
-    let blocks = space.left * space.n;
-    let (y, x, ids) = (update.y, x.start(), update.ids.argument(0));
-    let launch = update.device.launch(kernel)?.strided(blocks, table::BLOCK);
-    let launch = launch.blocks_y(parts.min(MAX_GRID_Y));
-    let launch = launch.arg(&y).arg(&x).arg(&ids).arg(&rows);
-    // SAFETY: the arguments of index_add kernels; src and the indices have all rows of the space, y has one for each
-    // index below `size`, and kernels leave out other indices.
-    unsafe { launch.enqueue() }?;
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::plan::Launcher;
     use crate::rocm_backend::testing::{gpu, launches_of};
     use crate::{DType, Device, Tensor};
 
@@ -103,8 +46,8 @@ mod tests {
         let Some(device) = gpu("rows_are_added_by_blocks") else {
             return Ok(());
         };
+        let most = device.limits().blocks_y as u32;
         let device = Device::Rocm(device);
-        let most = MAX_GRID_Y as u32;
         let (plain, sorted) = ("index_add_f32", "index_add_f32_sorted");
         for (dtype, n, right, kernel, grid) in [
             (DType::F32, 3, 32, plain, [3, 1]),

@@ -1,13 +1,9 @@
 //! Elements picked and placed by indices; they only move, so that there is one kernel for each width.
-use super::ids::{require_contiguous, targets, Indices, Space, Update, PICKING};
-use super::operand::{kernel, uninit, Operand};
-use super::rows::PACK;
-use crate::rocm_backend::hip::HipResult;
-use crate::rocm_backend::launcher::MAX_LAUNCH;
-use crate::rocm_backend::plan::table::indexing as table;
-use crate::rocm_backend::plan::{Kernel, Pointer};
-use crate::rocm_backend::{DeviceMemory, RocmStorage};
-use crate::{Error, Layout, Result};
+use super::ids::{require_contiguous, Indices, Update, PICKING};
+use super::operand::{uninit, Operand};
+use crate::rocm_backend::plan::{self, Space};
+use crate::rocm_backend::RocmStorage;
+use crate::{Layout, Result};
 
 /// x with `ids` (one dimension, any stride) in place of `dim`: y[l, i, r] = x[l, ids[i], r].
 pub(in crate::rocm_backend) fn index_select(
@@ -20,21 +16,15 @@ pub(in crate::rocm_backend) fn index_select(
     const OP: &str = "index-select";
     require_contiguous(&[layout], OP)?;
     let (x, ids) = (Operand::new(x, layout), Operand::new(ids, ids_layout));
-    let element = x.element(OP)?.bits();
     let source = Space::of(layout.dims(), dim);
     let n = ids_layout.shape().dims1()?;
-    let space = Space { n, ..source };
-    let strides = [0, ids_layout.stride()[0], 0];
-    let ids = Indices::new(ids, PICKING, strides, source.n, OP)?;
-    // Without rows to move, neighbouring elements have neighbouring indices: that is what gather is good at.
-    let selected = table::SELECTED * PACK / element.size();
-    let (op, lanes) = if space.right > 1 {
-        (&table::INDEX_SELECT, selected)
-    } else {
-        (&table::GATHER, table::LANES)
-    };
-    let kernel = kernel(op, &[element], x.dtype(), OP)?;
-    pick(kernel, lanes, x, &ids, space, space.right)
+    let ids = Indices::new(ids, PICKING, source.n, OP)?;
+    let step = ids_layout.stride()[0];
+    let output = uninit(Space { n, ..source }.count(), x.dtype(), x.device())?;
+    let (y, picked) = (output.pointer(), x.contiguous(OP)?);
+    plan::index_select(x.device(), picked, dim, ids.planned(), [n, step], y)?;
+    ids.check()?;
+    Ok(output)
 }
 
 /// A tensor of the indices' shape: y[l, i, r] = x[l, ids[l, i, r], r].
@@ -48,39 +38,11 @@ pub(in crate::rocm_backend) fn gather(
     const OP: &str = "gather";
     require_contiguous(&[layout, ids_layout], OP)?;
     let (x, ids) = (Operand::new(x, layout), Operand::new(ids, ids_layout));
-    let source = Space::of(layout.dims(), dim);
-    let space = Space::of(ids_layout.dims(), dim);
-    let ids = Indices::new(ids, PICKING, space.strides(), source.n, OP)?;
-    let kernel = kernel(&table::GATHER, &[x.element(OP)?.bits()], x.dtype(), OP)?;
-    pick(kernel, table::LANES, x, &ids, space, source.right)
-}
-
-/// Reads x (left, size, right) through indices into a new contiguous tensor over the space, `lanes` elements a thread.
-fn pick(
-    kernel: Kernel,
-    lanes: usize,
-    x: Operand<'_>,
-    ids: &Indices<'_>,
-    space: Space,
-    right: usize,
-) -> Result<RocmStorage> {
-    let (device, size) = (x.device(), x.size());
-    let output = uninit(space.count(), x.dtype(), device)?;
-    let stride = right as i64;
-    let views = space.merged([targets(ids.size, right), ids.strides])?;
-    views.launches(MAX_LAUNCH, &mut |first, piece| {
-        let [source, indices] = piece.offsets;
-        let y = output.pointer().offset(first * size);
-        let x = x.start().offset(source * size);
-        let ids = ids.argument(indices);
-        let layout = piece.pack();
-        let blocks = piece.count().div_ceil(lanes * table::BLOCK);
-        let launch = device.launch(kernel)?.strided(blocks, table::BLOCK);
-        let launch = launch.arg(&y).arg(&x).arg(&ids).arg(&stride).arg(&layout);
-        // SAFETY: the arguments of kernels that pick; the output has an element for each of the space, x for each index
-        // below `size`, and kernels leave out other indices.
-        unsafe { launch.enqueue() }
-    })?;
+    let shape = ids_layout.dims();
+    let ids = Indices::new(ids, PICKING, layout.dims()[dim], OP)?;
+    let output = uninit(shape.iter().product(), x.dtype(), x.device())?;
+    let (y, picked) = (output.pointer(), x.contiguous(OP)?);
+    plan::gather(x.device(), picked, dim, ids.planned(), shape, y)?;
     ids.check()?;
     Ok(output)
 }
@@ -98,51 +60,9 @@ pub(in crate::rocm_backend) fn scatter_set(
     const OP: &str = "scatter";
     let (x, ids) = (Operand::new(x, x_layout), Operand::new(ids, ids_layout));
     let update = Update::scattered(y, layout, x, ids, PICKING, dim, OP)?;
-    let element = update.x.element(OP)?.bits();
-    let form = |variant| {
-        let kernel = table::SCATTER.variant(variant, &[element]);
-        kernel.ok_or_else(|| Error::UnsupportedDTypeForOp(x.dtype(), OP).bt())
-    };
-    if walks(update.space, MAX_LAUNCH) {
-        update.walk_columns(form(table::FORM_PLAIN)?, table::BLOCK)?;
-    } else {
-        let size = update.targets() * std::mem::size_of::<u32>();
-        let mut marks = DeviceMemory::alloc(size, update.device)?;
-        marks.fill_zero()?;
-        scatter_marked(&update, form(table::FORM_MARKED)?, &mut marks)?;
-    }
+    let (y, x) = (update.y, update.x);
+    plan::scatter(update.device, y, update.ids.planned(), x, dim, None)?;
     update.ids.check()
-}
-
-/// Whether threads walk along columns: short ones, or so many that the card is busy, or more elements than a launch has,
-/// whose marks number them.
-fn walks(space: Space, launch: usize) -> bool {
-    let Space { left, n, right } = space;
-    n <= table::SHORT || left * right >= table::WALK || space.count() > launch
-}
-
-/// The launch that finds each target's last writer, and the launch that lets it write.
-///
-/// `marks` are a u32 for each element of y, 0 at first.
-fn scatter_marked(update: &Update<'_>, kernel: Kernel, marks: &mut DeviceMemory) -> Result<()> {
-    let Update { space, ids, .. } = update;
-    let (y, x, marks) = (update.y, update.x.start(), Pointer(marks.as_mut_ptr()));
-    let (ids_argument, stride) = (ids.argument(0), space.right as i64);
-    let views = space.merged([targets(ids.size, space.right), ids.strides])?;
-    views.launches(MAX_LAUNCH, &mut |_, piece| {
-        let layout = piece.pack();
-        let blocks = piece.count().div_ceil(table::BLOCK);
-        for writes in [0u32, 1] {
-            let launch = update.device.launch(kernel)?.strided(blocks, table::BLOCK);
-            let launch = launch.arg(&y).arg(&x).arg(&marks).arg(&writes);
-            let launch = launch.arg(&ids_argument).arg(&stride).arg(&layout);
-            // SAFETY: the arguments of marked kernels; x and the indices have an element for each of the space, y and
-            // the marks for each index below `size`, and kernels leave out other indices.
-            unsafe { launch.enqueue() }?;
-        }
-        HipResult::Ok(())
-    })?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -150,25 +70,6 @@ mod tests {
     use super::*;
     use crate::rocm_backend::testing::{gpu, launches_of};
     use crate::{DType, Device, Tensor};
-
-    #[test]
-    fn threads_walk_along_short_or_many_columns() {
-        for (sizes, launch, expected) in [
-            ([1, 32, 1], 1 << 30, true),
-            ([1, 33, 1], 1 << 30, false),
-            ([32_767, 33, 1], 1 << 30, false),
-            ([128, 33, 256], 1 << 30, true),
-            ([9, 64, 8], 9 * 64 * 8, false),
-            ([9, 64, 8], 9 * 64 * 8 - 1, true),
-        ] {
-            let [left, n, right] = sizes;
-            assert_eq!(
-                walks(Space { left, n, right }, launch),
-                expected,
-                "{sizes:?}"
-            );
-        }
-    }
 
     #[test]
     fn rows_are_moved_in_packs() -> Result<()> {

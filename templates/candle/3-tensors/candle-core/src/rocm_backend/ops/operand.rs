@@ -2,7 +2,7 @@
 use crate::rocm_backend::element::element;
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::plan::table::Element;
-use crate::rocm_backend::plan::{self, Kernel, Op, Output, Pointer, View};
+use crate::rocm_backend::plan::{self, Contiguous, Kernel, Op, Output, Pointer, View};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result};
 
@@ -47,6 +47,15 @@ impl<'a> Operand<'a> {
             size: self.size(),
             view: self.view(),
         }
+    }
+
+    /// As plans see contiguous tensors, of which it is one; an error that names `op` if kernels have no such elements.
+    pub(super) fn contiguous(&self, op: &'static str) -> Result<Contiguous<'a>> {
+        Ok(Contiguous {
+            start: self.start(),
+            element: self.element(op)?,
+            shape: self.layout.dims(),
+        })
     }
 
     /// Where the memory begins; views count their offsets from there.

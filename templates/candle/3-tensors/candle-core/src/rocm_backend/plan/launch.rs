@@ -7,6 +7,9 @@ use std::marker::PhantomData;
 /// The most arguments that a kernel takes.
 const MAX_ARGUMENTS: usize = 20;
 
+/// Bytes that a thread reads or writes at once.
+pub(super) const PACK: usize = 16;
+
 /// An address on the device as a kernel's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]

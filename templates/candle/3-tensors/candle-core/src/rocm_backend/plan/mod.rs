@@ -2,37 +2,47 @@
 //! table and the GPU.
 //!
 //! Nothing here knows Candle's types or calls a library: candle-rocm tests its kernels through these very files.
+mod argsort;
 pub(crate) mod conv;
 mod copy;
 mod elementwise;
 mod family;
 mod fill;
+mod ids;
 pub(crate) mod im2col;
+pub(crate) mod index_add;
+pub(crate) mod indexing;
 mod launch;
 mod launcher;
 mod matmul;
 mod number;
 mod planes;
 mod pool;
+pub(crate) mod scatter_add;
 mod tiles;
 mod upsample;
 mod views;
 mod widths;
 
 pub(crate) use super::kernel_table as table;
+pub(crate) use argsort::argsort;
 #[cfg(test)]
 pub(crate) use copy::view_to_contiguous;
 pub(crate) use copy::{contiguous, copy2d};
 pub(crate) use elementwise::{binary, cast, compare, parametric, select, unary, Output};
 pub(crate) use family::{Family, Kernel, Op, Tuned, Tuning, TypeSet};
 pub(crate) use fill::fill;
+pub(crate) use ids::{Indices, Space};
+pub(crate) use index_add::index_add;
+pub(crate) use indexing::{gather, index_select, scatter};
 pub(crate) use launch::{Argument, Launch, Pointer};
 pub(crate) use launcher::{Card, Launcher, Limits, Refusal};
 pub(crate) use matmul::matmul;
 pub(crate) use number::{Number, Pattern};
 pub(crate) use planes::Images;
 pub(crate) use pool::{pool, Pooled, Window};
+pub(crate) use scatter_add::scatter_add;
 pub(crate) use upsample::{bilinear, nearest, Aligned};
-pub(crate) use views::{Divisor, KernelLayout, Merged, Operand, View};
+pub(crate) use views::{Contiguous, Divisor, KernelLayout, Merged, Operand, View};
 #[cfg(test)]
 pub(crate) use widths::Widened;

@@ -1,0 +1,286 @@
+//! Elements added to those that indices name.
+use super::family::Kernel;
+use super::ids::{targets, Indices, Space, Update};
+use super::launch::{Argument, Launch};
+use super::launcher::{Launcher, Refusal};
+use super::table::{scatter_add as table, Element};
+use super::views::{Contiguous, Merged, View};
+
+/// Columns that a block of the LDS form takes at most; more would not make its accesses any wider.
+const MAX_WIDTH: usize = 32;
+
+/// Columns of a strip at least, so that accesses to x and to targets that lie side by side fill cache lines.
+const MIN_STRIP: usize = 32;
+
+/// Elements of a column in the LDS form: as many rounds as that, and a round's bids still have 32 bits.
+const MAX_STEPS: usize = 1 << 23;
+
+/// How elements are added. All but the last way add in the order of x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Adding {
+    /// Threads walk along columns.
+    Columns,
+    /// Blocks sum columns in LDS.
+    Lds,
+    /// A thread for each element, on 32-bit words of y, which allocations have.
+    Atomic,
+}
+
+impl Adding {
+    fn of(space: Space, size: usize, element: Element) -> Self {
+        if walks(space) {
+            Self::Columns
+        } else if lds_pays(space, size) && width_in_lds(space.right, size, element).is_some() {
+            Self::Lds
+        } else {
+            Self::Atomic
+        }
+    }
+}
+
+/// y[l, ids[l, i, r], r] += x[l, i, r] in place. All are contiguous, and the indices have x's shape. The sizes decide how, if
+/// the caller does not.
+pub(crate) fn scatter_add<L: Launcher>(
+    launcher: &L,
+    y: Contiguous<'_>,
+    ids: Indices,
+    x: Contiguous<'_>,
+    dim: usize,
+    adding: Option<Adding>,
+) -> Result<(), L::Error> {
+    add_at_indices(launcher, &Update::scattered(y, ids, x, dim), adding)
+}
+
+/// Adds with indices in any view.
+pub(super) fn add_at_indices<L: Launcher>(
+    launcher: &L,
+    update: &Update,
+    adding: Option<Adding>,
+) -> Result<(), L::Error> {
+    if update.space.count() == 0 {
+        return Ok(());
+    }
+    let form = |form| table::SCATTER_ADD.form(form, &[update.element]);
+    let by_size = || Adding::of(update.space, update.ids.size, update.element);
+    match adding.unwrap_or_else(by_size) {
+        Adding::Columns => {
+            let kernel = form(table::FORM_COLUMNS)?;
+            update.walk_columns(launcher, kernel, table::BLOCK)
+        }
+        Adding::Lds => add_in_lds(launcher, update, form(table::FORM_LDS)?),
+        Adding::Atomic => add_atomically(launcher, update, form(table::FORM_PLAIN)?),
+    }
+}
+
+/// Whether threads that walk along columns are fast enough: short columns, or so many of them that the card is busy.
+fn walks(Space { left, n, right }: Space) -> bool {
+    n <= table::SHORT || (right >= table::ROWS && left * right >= table::WALK)
+}
+
+/// Whether sums in LDS are worth it: the targets are not many more than the elements.
+fn lds_pays(space: Space, size: usize) -> bool {
+    size <= 8 * space.n && space.n <= MAX_STEPS
+}
+
+/// Columns of `right` that a block sums in LDS together, a power of two.
+///
+/// None if the targets do not fit, or if so few columns fit that accesses to neighbouring ones would be wasted.
+fn width_in_lds(right: usize, size: usize, element: Element) -> Option<usize> {
+    let wanted = right.next_power_of_two().min(MAX_WIDTH);
+    let fitting = table::LDS / (size.max(1) * (std::mem::size_of::<u32>() + element.wide_size()));
+    let width = wanted.min(1 << fitting.checked_ilog2()?);
+    (width >= wanted.min(8)).then_some(width)
+}
+
+/// `candle::Columns`: columns whose targets fit into LDS.
+#[repr(C)]
+struct Columns {
+    left: u64,
+    n: u32,
+    right: u32,
+    ids_left: i64,
+    ids_step: i64,
+    ids_right: i64,
+    log2_width: u32,
+}
+
+// SAFETY: the same fields in the same order, with C's layout on both sides.
+unsafe impl Argument for Columns {}
+
+/// Launches a block for some neighbouring columns.
+fn add_in_lds<L: Launcher>(launcher: &L, update: &Update, kernel: Kernel) -> Result<(), L::Error> {
+    let Update {
+        y,
+        x,
+        element,
+        ids,
+        space,
+    } = update;
+    let Some(width) = width_in_lds(space.right, ids.size, *element) else {
+        let message = format!("{} targets do not fit into LDS", ids.size);
+        return Err(Refusal(message).into());
+    };
+    let [ids_left, ids_step, ids_right] = ids.strides.map(|stride| stride as i64);
+    let columns = Columns {
+        left: space.left as u64,
+        n: space.n as u32,
+        right: space.right as u32,
+        ids_left,
+        ids_step,
+        ids_right,
+        log2_width: width.ilog2(),
+    };
+    let ids_argument = ids.argument(0);
+    let cells = ids.size * width;
+    let lds = cells.next_multiple_of(2) * std::mem::size_of::<u32>() + cells * element.wide_size();
+    let blocks = space.left * space.right.div_ceil(width);
+    let launch = Launch::new(launcher, kernel).lds(lds);
+    let launch = launch.strided(blocks, table::BLOCK);
+    let launch = launch.arg(y).arg(x).arg(&ids_argument).arg(&columns);
+    // SAFETY: the arguments of LDS kernels, and LDS for their cells; x and the indices have an element for each of the
+    // space, y for each index below `size`, and kernels leave out other indices.
+    unsafe { launch.enqueue() }
+}
+
+/// Columns whose targets stay in the cache while all of x that is added to them goes by; all where those do.
+fn columns_of_strip(right: usize, size: usize, element: Element) -> usize {
+    let fitting = table::CACHED / (size.max(1) * element.size());
+    if right <= fitting {
+        return right;
+    }
+    fitting
+        .checked_ilog2()
+        .map_or(MIN_STRIP, |log2| MIN_STRIP.max(1 << log2))
+}
+
+/// Launches a thread for each element of x, strip after strip of columns; what is left over comes last.
+fn add_atomically<L: Launcher>(
+    launcher: &L,
+    update: &Update,
+    kernel: Kernel,
+) -> Result<(), L::Error> {
+    let right = update.space.right;
+    let width = columns_of_strip(right, update.ids.size, update.element);
+    let (number, left_over) = (right / width, right % width);
+    add_strips(launcher, update, kernel, 0, [number, width])?;
+    if left_over > 0 {
+        add_strips(launcher, update, kernel, number * width, [1, left_over])?;
+    }
+    Ok(())
+}
+
+/// As many strips of so many columns side by side, from column `first` on.
+fn add_strips<L: Launcher>(
+    launcher: &L,
+    update: &Update,
+    kernel: Kernel,
+    first: usize,
+    [number, columns]: [usize; 2],
+) -> Result<(), L::Error> {
+    let Update { space, ids, .. } = update;
+    let size = update.size();
+    let shape = [space.left, number, space.n, columns];
+    let views = [targets(ids.size, space.right), space.strides(), ids.strides];
+    let strides = views.map(|[left, n, right]| [left, right * columns, n, right]);
+    let merged = Merged::of(std::array::from_fn(|k| View {
+        shape: &shape,
+        strides: &strides[k],
+        offset: first * views[k][2],
+    }))?;
+    let stride = space.right as i64;
+    merged.launches(launcher.limits().elements, &mut |_, piece| {
+        let [to, from, indices] = piece.offsets;
+        let y = update.y.offset(to * size);
+        let x = update.x.offset(from * size);
+        let ids = ids.argument(indices);
+        let layout = piece.pack();
+        let blocks = piece.count().div_ceil(table::BLOCK);
+        let launch = Launch::new(launcher, kernel).strided(blocks, table::BLOCK);
+        let launch = launch.arg(&y).arg(&x).arg(&ids).arg(&stride).arg(&layout);
+        // SAFETY: the arguments of atomic kernels; for the rest as above.
+        unsafe { launch.enqueue() }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(left: usize, n: usize, right: usize) -> Space {
+        Space { left, n, right }
+    }
+
+    #[test]
+    fn threads_walk_along_short_or_many_columns() {
+        for (sizes, expected) in [
+            ((1, 32, 1), true),
+            ((1, 33, 1), false),
+            ((4096, 33, 32), true),
+            ((4095, 33, 32), false),
+            ((5000, 33, 31), false),
+            ((1, 33, 131_072), true),
+        ] {
+            let (left, n, right) = sizes;
+            let space = space(left, n, right);
+            assert_eq!(walks(space), expected, "{sizes:?}");
+            let columns = Adding::of(space, 9, Element::F32) == Adding::Columns;
+            assert_eq!(columns, expected, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn columns_are_summed_in_lds_where_their_targets_fit() {
+        let width = width_in_lds;
+        // A target takes 8 bytes of 32 KiB: a bid and a sum. 100 targets of 32 columns fit.
+        let f32 = |right, size| width(right, size, Element::F32);
+        assert_eq!(f32(1, 100), Some(1));
+        assert_eq!(f32(5, 100), Some(8));
+        assert_eq!(f32(32, 100), Some(32));
+        assert_eq!(f32(64, 100), Some(32), "accesses are as wide as they get");
+        assert_eq!(f32(64, 128), Some(32));
+        assert_eq!(f32(64, 129), Some(16));
+        // No less than 8 columns, or all of them.
+        assert_eq!(f32(64, 512), Some(8));
+        assert_eq!(f32(64, 513), None);
+        assert_eq!(f32(3, 1024), Some(4));
+        assert_eq!(f32(3, 1025), None);
+        assert_eq!(f32(1, 4096), Some(1));
+        assert_eq!(f32(1, 4097), None);
+        assert_eq!(f32(1, 0), Some(1));
+        // Sums are wide: 12 bytes for f64, as many for f16 as for f32, 5 for u8.
+        assert_eq!(width(64, 85, Element::F64), Some(32));
+        assert_eq!(width(64, 86, Element::F64), Some(16));
+        assert_eq!(width(64, 128, Element::F16), Some(32));
+        assert_eq!(width(64, 129, Element::F16), Some(16));
+        assert_eq!(width(64, 204, Element::U8), Some(32));
+        assert_eq!(width(64, 205, Element::U8), Some(16));
+    }
+
+    #[test]
+    fn the_sizes_decide_how_elements_are_added() {
+        let adding = |n, right, size| Adding::of(space(1, n, right), size, Element::F32);
+        // Targets that fit, and those that do not.
+        assert_eq!(adding(200, 3, 1024), Adding::Lds);
+        assert_eq!(adding(200, 3, 1025), Adding::Atomic);
+        // Not many more targets than elements.
+        assert_eq!(adding(40, 1, 320), Adding::Lds);
+        assert_eq!(adding(40, 1, 321), Adding::Atomic);
+        assert_eq!(adding(MAX_STEPS, 1, 9), Adding::Lds);
+        assert_eq!(adding(MAX_STEPS + 1, 1, 9), Adding::Atomic);
+    }
+
+    #[test]
+    fn strips_of_columns_stay_in_the_cache() {
+        // 4 MiB, in columns of a power of two: 1024 of 1024 targets of 4 bytes.
+        let columns = |right, size| columns_of_strip(right, size, Element::F32);
+        assert_eq!(columns(1024, 1024), 1024);
+        assert_eq!(columns(1000, 1024), 1000);
+        assert_eq!(columns(1025, 1024), 1024);
+        assert_eq!(columns(1000, 1100), 512);
+        assert_eq!(columns(1000, 10_000), 64);
+        assert_eq!(columns(1000, 40_000), 32, "cache lines are filled");
+        assert_eq!(columns(1000, 2_000_000), 32);
+        assert_eq!(columns(30, 30_000), 30);
+        assert_eq!(columns_of_strip(1000, 10_000, Element::F64), 32);
+    }
+}
