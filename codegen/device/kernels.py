@@ -6,13 +6,13 @@ import struct
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from codegen.device.hip import Device, Launch, Module, compile_source
+from codegen.device.hip import Buffer, Device, Launch, Module, compile_source
 from codegen.device.planner import plan
 from codegen.kernels.loader import LoadedFamily, load_families
 from codegen.kernels.render import Sources, render_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 MAX_GRID = 1 << 20
 """Blocks of a grid-stride launch; HIP takes fewer than 2^32 threads in a dimension."""
@@ -44,14 +44,32 @@ class Kernels:
         return self.families[family].family.numbers(self.device.architecture)
 
     def plan(self, operation: str, **operands: object) -> list[tuple[str, Launch]]:
-        """What the backend launches for an operation on this device, each with its family. Raises as `planner.plan`."""
-        device = {name: getattr(self.device, name) for name in ("architecture", "wave_size", "multiprocessors")}
-        return plan(operation, {**device, **self.limits}, **operands)
+        """What the backend launches for an operation on this device, each with its family. Raises as `planner.plan`.
+
+        The addresses of workspaces are made up.
+        """
+        return self._plan(operation, None, operands)
 
     def run(self, operation: str, **operands: object) -> None:
-        """Enqueues what the backend launches for an operation. Raises as `planner.plan`."""
-        for family, launch in self.plan(operation, **operands):
-            self.launch(family, [launch])
+        """Enqueues what the backend launches for an operation, with workspaces. Raises as `planner.plan`."""
+        workspaces: list[Buffer] = []
+
+        def allocate(size: int) -> int:
+            workspaces.append(self.device.allocate(size))
+            return workspaces[-1].address
+
+        try:
+            for family, launch in self._plan(operation, allocate, operands):
+                self.launch(family, [launch])
+        finally:
+            for workspace in workspaces:
+                self.device.free(workspace)
+
+    def _plan(
+        self, operation: str, allocate: Callable[[int], int] | None, operands: dict[str, object]
+    ) -> list[tuple[str, Launch]]:
+        device = {name: getattr(self.device, name) for name in ("architecture", "wave_size", "multiprocessors")}
+        return plan(operation, {**device, **self.limits}, allocate, **operands)
 
     def launch(self, family: str, launches: Iterable[Launch]) -> None:
         """Enqueues launches of a family's kernels, in order."""

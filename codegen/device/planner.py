@@ -16,28 +16,38 @@ from codegen.errors import ToolchainMissing
 from codegen.rocm.workspaces import PLANNER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 LIBRARY = "libcandle_rocm_planner.so"
+
+_ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
 class PlanRefused(ValueError):
     """The planner has no launches for an operation."""
 
 
-def plan(operation: str, device: Mapping[str, object], **operands: object) -> list[tuple[str, Launch]]:
+def plan(
+    operation: str,
+    device: Mapping[str, object],
+    allocate: Callable[[int], int] | None = None,
+    **operands: object,
+) -> list[tuple[str, Launch]]:
     """The launches of an operation of planner/src/request.rs, in order, each with the family of its kernel.
 
     `device` has the architecture, and limits where they are not to be the backend's (planner/src/recorder.rs). Operands
     are tensors, names and numbers; bytes stand for the bits of a number. There are none where nothing is to be done.
+    `allocate` finds room for so many bytes, where a plan takes workspaces, and returns its address; without it,
+    addresses are made up.
 
     Raises:
+        Exception: whatever `allocate` raises.
         PlanRefused: the backend would refuse the operation.
         ToolchainMissing: the planner is not built, and cannot be.
     """
     given = {name: _json(operand) for name, operand in operands.items()}
-    answer = _asked(json.dumps({"plan": operation, "device": dict(device), **given}))
+    answer = _asked(json.dumps({"plan": operation, "device": dict(device), **given}), allocate)
     if "refused" in answer:
         raise PlanRefused(answer["refused"])
     return [(launch["family"], _launch(launch)) for launch in answer["launches"]]
@@ -64,10 +74,21 @@ def _launch(answer: dict[str, Any]) -> Launch:
     return Launch(answer["symbol"], tuple(answer["grid"]), (x, y, 1), arguments, answer["lds"])
 
 
-def _asked(request: str) -> dict[str, Any]:
+def _asked(request: str, allocate: Callable[[int], int] | None) -> dict[str, Any]:
     library = _library()
-    answer = library.candle_rocm_plan(request.encode())
+    raised: list[Exception] = []
+
+    def allocated(size: int) -> int:
+        try:
+            return allocate(size) if allocate else 0
+        except Exception as error:  # it cannot pass through the library, and is raised behind it
+            raised.append(error)
+            return 0
+
+    answer = library.candle_rocm_plan(request.encode(), _ALLOCATE(allocated) if allocate else _ALLOCATE())
     try:
+        if raised:
+            raise raised[0]
         answered: dict[str, Any] = json.loads(ctypes.string_at(answer))
         return answered
     finally:
@@ -77,7 +98,7 @@ def _asked(request: str) -> dict[str, Any]:
 @cache
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(build_planner()))
-    library.candle_rocm_plan.argtypes = [ctypes.c_char_p]
+    library.candle_rocm_plan.argtypes = [ctypes.c_char_p, _ALLOCATE]
     library.candle_rocm_plan.restype = ctypes.c_void_p
     library.candle_rocm_plan_free.argtypes = [ctypes.c_void_p]
     library.candle_rocm_plan_free.restype = None

@@ -1,7 +1,14 @@
 //! A launcher that writes launches down.
-use crate::rocm_backend::plan::{Card, Launch, Launcher, Limits, Refusal, Tuning};
+use crate::rocm_backend::plan::{Card, Launch, Launcher, Limits, Pointer, Refusal, Tuning};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+
+/// Finds room for so many bytes, more than 0; returns its address, or 0 if there is none.
+pub(crate) type Allocate = extern "C" fn(bytes: u64) -> u64;
+
+/// Workspaces whose addresses are made up begin here, as far apart as those of real ones.
+const FIRST: usize = 1 << 46;
+const APART: usize = 256;
 
 /// The device that is planned for.
 #[derive(Debug, Deserialize)]
@@ -31,11 +38,14 @@ pub(crate) struct Recorder {
     card: Card,
     tuning: Tuning,
     limits: Limits,
+    allocate: Option<Allocate>,
+    /// The next address that is made up.
+    next: Cell<usize>,
     launches: RefCell<Vec<Recorded>>,
 }
 
 impl Recorder {
-    pub(crate) fn new(device: &Device) -> Self {
+    pub(crate) fn new(device: &Device, allocate: Option<Allocate>) -> Self {
         let usual = Limits::USUAL;
         Self {
             card: Card {
@@ -48,6 +58,8 @@ impl Recorder {
                 blocks_y: device.blocks_y.unwrap_or(usual.blocks_y),
                 least_tiles: device.least_tiles.unwrap_or(usual.least_tiles),
             },
+            allocate,
+            next: Cell::new(FIRST),
             launches: RefCell::default(),
         }
     }
@@ -59,6 +71,7 @@ impl Recorder {
 
 impl Launcher for Recorder {
     type Error = Refusal;
+    type Workspace = ();
 
     fn card(&self) -> Card {
         self.card
@@ -70,6 +83,21 @@ impl Launcher for Recorder {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn workspace(&self, bytes: usize) -> Result<((), Pointer), Refusal> {
+        let address = match self.allocate {
+            _ if bytes == 0 => return Ok(((), Pointer::NULL)),
+            Some(allocate) => allocate(bytes as u64) as usize,
+            None => {
+                let end = self.next.get() + bytes;
+                self.next.replace(end.next_multiple_of(APART))
+            }
+        };
+        if address == 0 {
+            return Err(Refusal(format!("no workspace of {bytes} bytes")));
+        }
+        Ok(((), Pointer::NULL.offset(address)))
     }
 
     unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> Result<(), Refusal> {
@@ -95,5 +123,45 @@ impl Launcher for Recorder {
             arguments,
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorder(allocate: Option<Allocate>) -> Recorder {
+        let device = r#"{"architecture": "gfx1100", "wave_size": 32}"#;
+        Recorder::new(&serde_json::from_str(device).unwrap(), allocate)
+    }
+
+    fn addresses(recorder: &Recorder, sizes: &[usize]) -> Vec<Result<usize, Refusal>> {
+        let address = |&bytes| {
+            let (_, start) = recorder.workspace(bytes)?;
+            Ok(start.0 as usize)
+        };
+        sizes.iter().map(address).collect()
+    }
+
+    #[test]
+    fn addresses_of_workspaces_are_made_up_where_nobody_allocates() {
+        let found = addresses(&recorder(None), &[1, 0, 256, 257, 1 << 40, 1]);
+        let behind = [0, 256, 512, 1024, 1024 + (1 << 40)].map(|bytes| Ok(FIRST + bytes));
+        let [first, second, third, fourth, fifth] = behind;
+        assert_eq!(found, [first, Ok(0), second, third, fourth, fifth]);
+    }
+
+    #[test]
+    fn whoever_asks_allocates() {
+        extern "C" fn room(bytes: u64) -> u64 {
+            if bytes > 1000 {
+                0
+            } else {
+                0x7000 + bytes
+            }
+        }
+        let found = addresses(&recorder(Some(room)), &[1000, 0, 1001]);
+        let refusal = Refusal("no workspace of 1001 bytes".to_string());
+        assert_eq!(found, [Ok(0x7000 + 1000), Ok(0), Err(refusal)]);
     }
 }

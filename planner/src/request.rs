@@ -2,8 +2,8 @@
 use crate::recorder::{Device, Recorder};
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::{
-    self, im2col, Aligned, Images, Kernel, Number, Op, Operand, Output, Pattern, Pointer, Pooled,
-    Refusal, View, Window,
+    self, im2col, Aligned, Contiguous, Images, Kernel, Number, Op, Operand, Output, Pattern,
+    Pointer, Pooled, Refusal, View, Window,
 };
 use serde::Deserialize;
 
@@ -93,6 +93,11 @@ pub(crate) enum Operation {
         x: Tensor,
         y: Tensor,
     },
+    Argsort {
+        x: Tensor,
+        ascending: bool,
+        y: Tensor,
+    },
 }
 
 /// Memory and a view of it.
@@ -137,6 +142,17 @@ impl Tensor {
     fn size(&self) -> Result<[usize; 2], Refusal> {
         let [.., height, width] = Images::of(self.operand()?)?.shape;
         Ok([height, width])
+    }
+
+    fn contiguous(&self) -> Result<Contiguous<'_>, Refusal> {
+        if !self.operand()?.view.is_contiguous() {
+            return Err(Refusal("the tensors must be contiguous".to_string()));
+        }
+        Ok(Contiguous {
+            start: self.start()?,
+            element: self.element()?,
+            shape: &self.shape,
+        })
     }
 
     fn start(&self) -> Result<Pointer, Refusal> {
@@ -272,6 +288,9 @@ impl Asked for Operation {
             }
             Self::Copy2d { x, y } => {
                 plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)
+            }
+            Self::Argsort { x, ascending, y } => {
+                plan::argsort(recorder, x.contiguous()?, *ascending, y.start()?)
             }
         }
     }

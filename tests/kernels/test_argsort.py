@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from codegen.device.ops.argsort import FAMILY, argsort, tile_of
+from codegen.device.ops.argsort import argsort
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import DTYPES, Kind, dtype
 from kernels.cases import random_values
 from kernels.compare import assert_ulps
 
 if TYPE_CHECKING:
+    from codegen.device.hip import Buffer
     from codegen.device.kernels import Kernels
     from codegen.kernels.dtypes import DType
 
@@ -21,6 +22,12 @@ Array = np.ndarray[Any, Any]
 
 BY_WIDTH = ("f8e4m3", "bf16", "i32", "f64")
 """An element type of each width."""
+
+
+def tile_of(kernels: Kernels) -> int:
+    """Elements that a block sorts in LDS."""
+    numbers = kernels.numbers("argsort")
+    return numbers["block"] * numbers["per_thread"]
 
 
 def sorted_places(x: Array, *, descending: bool) -> Array:
@@ -78,20 +85,20 @@ def test_rows_that_fit_a_tile(kernels: Kernels, element: str) -> None:
 
 @pytest.mark.parametrize("element", BY_WIDTH)
 def test_rows_around_a_tile(kernels: Kernels, element: str) -> None:
-    tile = tile_of(kernels.numbers(FAMILY))
+    tile = tile_of(kernels)
     for seed, shape in enumerate(((1, tile - 1), (2, tile), (2, tile + 1), (1, 2 * tile), (3, 2 * tile + 1))):
         check(kernels, random_values(dtype(element), shape, seed), descending=bool(seed % 2))
 
 
 @pytest.mark.parametrize("element", BY_WIDTH)
 def test_long_rows(kernels: Kernels, element: str) -> None:
-    tile = tile_of(kernels.numbers(FAMILY))
+    tile = tile_of(kernels)
     check(kernels, many_ties(dtype(element), (1, 5 * tile + 77), 3), descending=False)
     check(kernels, random_values(dtype(element), (2, 3 * tile), 4), descending=True)
 
 
 def test_merging_sorted_and_reversed_runs(kernels: Kernels) -> None:
-    n = 2 * tile_of(kernels.numbers(FAMILY)) + 5
+    n = 2 * tile_of(kernels) + 5
     for x in (np.arange(n), np.arange(n)[::-1].copy(), np.zeros(n, np.int64)):
         check(kernels, x.astype(np.int32), descending=False)
 
@@ -109,6 +116,38 @@ def test_views_are_refused(kernels: Kernels) -> None:
 
 @pytest.mark.usefixtures("one_block")
 def test_a_grid_smaller_than_the_rows(kernels: Kernels) -> None:
-    tile = tile_of(kernels.numbers(FAMILY))
+    tile = tile_of(kernels)
     check(kernels, random_values(dtype("i32"), (3, tile - 3), 1), descending=False)
     check(kernels, random_values(dtype("i32"), (2, tile + 3), 2), descending=True)
+
+
+def test_workspaces_are_given_back(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows that are merged twice there are three, and if the third cannot be had, the error says so."""
+    x = Tensor.from_numpy(kernels.device, np.zeros((1, 2 * tile_of(kernels) + 1), np.int32))
+    allocate, free = kernels.device.allocate, kernels.device.free
+    made: list[Buffer] = []
+    freed: list[Buffer] = []
+
+    def counted(size: int) -> Buffer:
+        if len(made) == most:
+            raise MemoryError(f"{most} are enough")
+        made.append(allocate(size))
+        return made[-1]
+
+    def given_back(buffer: Buffer) -> None:
+        freed.append(buffer)
+        free(buffer)
+
+    monkeypatch.setattr(kernels.device, "allocate", counted)
+    monkeypatch.setattr(kernels.device, "free", given_back)
+    for most in (4, 3):
+        made.clear()
+        freed.clear()
+        if most == 4:
+            y = argsort(kernels, x)
+            assert made[0] == y.buffer
+            assert [buffer.size // x.view.count for buffer in made] == [4, 4, 4, 4]
+        else:
+            with pytest.raises(MemoryError, match="3 are enough"):
+                argsort(kernels, x)
+        assert freed == made[1:]

@@ -1,7 +1,7 @@
 //! Plans of launches on a device.
 use super::hip::HipResult;
-use super::plan::{Card, Launch, Launcher, Limits, Refusal, Tuning};
-use super::{RocmDevice, RocmError};
+use super::plan::{Card, Launch, Launcher, Limits, Pointer, Refusal, Tuning};
+use super::{DeviceMemory, RocmDevice, RocmError};
 
 /// In the crate's own tests launches are cut early and kernels stride soon, so that small tensors take many launches.
 const LIMITS: Limits = if cfg!(test) {
@@ -20,6 +20,7 @@ pub(super) const MAX_GRID_Y: usize = LIMITS.blocks_y;
 
 impl Launcher for RocmDevice {
     type Error = RocmError;
+    type Workspace = DeviceMemory;
 
     fn card(&self) -> Card {
         Card {
@@ -33,6 +34,12 @@ impl Launcher for RocmDevice {
 
     fn limits(&self) -> Limits {
         LIMITS
+    }
+
+    fn workspace(&self, bytes: usize) -> HipResult<(DeviceMemory, Pointer)> {
+        let mut memory = DeviceMemory::alloc(bytes, self)?;
+        let start = Pointer(memory.as_mut_ptr());
+        Ok((memory, start))
     }
 
     unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> HipResult<()> {

@@ -1,5 +1,6 @@
 //! How kernels are named and numbered: families, the ops in them, and the element types that ops are made for.
 
+use super::launcher::Refusal;
 use super::table::{Element, TUNINGS};
 
 /// Which of the tunings of the kernel table an architecture has.
@@ -95,6 +96,12 @@ impl Op {
     /// The op's only kernel for these types, one for each role; `None` if there is none.
     pub(crate) fn kernel(&self, types: &[Element]) -> Option<Kernel> {
         self.variant(self.variants[0], types)
+    }
+
+    /// As `variant`; a refusal if there is none.
+    pub(crate) fn form(&self, variant: usize, types: &[Element]) -> Result<Kernel, Refusal> {
+        let refusal = || Refusal(format!("`{}` has no kernel for these types", self.name));
+        self.variant(variant, types).ok_or_else(refusal)
     }
 
     /// The kernel of a variant, a number that the family has a name for.

@@ -1,6 +1,6 @@
 //! What launches are planned for, and where they go.
 use super::family::Tuning;
-use super::launch::Launch;
+use super::launch::{Launch, Pointer};
 use super::table::permute::LEAST_TILES;
 use std::fmt;
 
@@ -49,12 +49,18 @@ pub(crate) struct Card {
 pub(crate) trait Launcher: Sized {
     type Error: From<Refusal>;
 
+    /// Memory for launches that are queued before it is dropped.
+    type Workspace;
+
     fn card(&self) -> Card;
 
     /// Which of the numbers of the kernel table the GPU has.
     fn tuning(&self) -> Tuning;
 
     fn limits(&self) -> Limits;
+
+    /// So many bytes with unspecified contents, and where they are.
+    fn workspace(&self, bytes: usize) -> Result<(Self::Workspace, Pointer), Self::Error>;
 
     /// Queues a launch.
     ///

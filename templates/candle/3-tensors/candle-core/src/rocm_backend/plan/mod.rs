@@ -2,6 +2,7 @@
 //! table and the GPU.
 //!
 //! Nothing here knows Candle's types or calls a library: candle-rocm tests its kernels through these very files.
+mod argsort;
 mod copy;
 mod elementwise;
 mod family;
@@ -18,6 +19,7 @@ mod views;
 mod widths;
 
 pub(crate) use super::kernel_table as table;
+pub(crate) use argsort::argsort;
 #[cfg(test)]
 pub(crate) use copy::view_to_contiguous;
 pub(crate) use copy::{contiguous, copy2d};
@@ -30,6 +32,6 @@ pub(crate) use number::{Number, Pattern};
 pub(crate) use planes::Images;
 pub(crate) use pool::{pool, Pooled, Window};
 pub(crate) use upsample::{bilinear, nearest, Aligned};
-pub(crate) use views::{Divisor, KernelLayout, Merged, Operand, View};
+pub(crate) use views::{Contiguous, Divisor, KernelLayout, Merged, Operand, View};
 #[cfg(test)]
 pub(crate) use widths::Widened;

@@ -3,7 +3,7 @@
 //! The host's side of `candle_rocm/layout.h`. Strides and offsets count elements; a broadcast stride is 0.
 use super::launch::{Argument, Pointer};
 use super::launcher::Refusal;
-use super::table::MAX_RANK;
+use super::table::{Element, MAX_RANK};
 
 /// Where a tensor's elements lie, in elements from the start of its memory; outermost dimension first.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,15 @@ impl View<'_> {
         }
         true
     }
+}
+
+/// A tensor whose elements lie in row-major order without gaps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contiguous<'a> {
+    /// Where its first element is.
+    pub(crate) start: Pointer,
+    pub(crate) element: Element,
+    pub(crate) shape: &'a [usize],
 }
 
 /// Views of one shape with as few dimensions as describe them, innermost first.
