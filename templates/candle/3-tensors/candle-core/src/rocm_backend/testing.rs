@@ -1,6 +1,10 @@
 //! What the crate's own tests need: a GPU, and what it was asked for.
 use super::blas::Product;
 use super::device::{device_count, is_available, RocmDevice};
+use super::hip::HipResult;
+use super::memory::DeviceMemory;
+use super::plan::{Card, Launch, Launcher, Limits, Pointer, Tuning};
+use super::RocmError;
 use std::cell::RefCell;
 use std::io::Write;
 use std::process::Command;
@@ -222,6 +226,50 @@ pub(crate) fn allocations_of<T>(device: &RocmDevice, work: impl FnOnce() -> T) -
     let before = count();
     let result = work();
     (result, count() - before)
+}
+
+/// A device that plans take for another card, or that has other limits.
+pub(crate) struct Disguised<'a> {
+    pub(crate) device: &'a RocmDevice,
+    pub(crate) card: Card,
+    pub(crate) limits: Limits,
+}
+
+impl<'a> Disguised<'a> {
+    /// With the limits that users have.
+    pub(crate) fn as_usual(device: &'a RocmDevice) -> Self {
+        Self {
+            device,
+            card: device.card(),
+            limits: Limits::USUAL,
+        }
+    }
+}
+
+impl Launcher for Disguised<'_> {
+    type Error = RocmError;
+    type Workspace = DeviceMemory;
+
+    fn tuning(&self) -> Tuning {
+        self.device.tuning()
+    }
+
+    fn card(&self) -> Card {
+        self.card
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn workspace(&self, bytes: usize) -> HipResult<(DeviceMemory, Pointer)> {
+        self.device.workspace(bytes)
+    }
+
+    unsafe fn enqueue(&self, launch: Launch<'_, Self>) -> HipResult<()> {
+        // SAFETY: the caller answers.
+        unsafe { self.device.enqueue(launch.through(self.device)) }
+    }
 }
 
 /// Called for every launch.

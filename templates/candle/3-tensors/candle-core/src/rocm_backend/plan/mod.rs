@@ -13,6 +13,10 @@ mod launcher;
 mod number;
 mod planes;
 mod pool;
+mod reduce;
+mod teams;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tiles;
 mod upsample;
 mod views;
@@ -31,6 +35,8 @@ pub(crate) use launcher::{Card, Launcher, Limits, Refusal};
 pub(crate) use number::{Number, Pattern};
 pub(crate) use planes::Images;
 pub(crate) use pool::{pool, Pooled, Window};
+pub(crate) use reduce::reduce;
+pub(crate) use teams::{Teams, PACK};
 pub(crate) use upsample::{bilinear, nearest, Aligned};
 pub(crate) use views::{Contiguous, Divisor, KernelLayout, Merged, Operand, View};
 #[cfg(test)]
