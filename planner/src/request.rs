@@ -112,6 +112,14 @@ pub(crate) enum Operation {
         eps: f32,
         y: Tensor,
     },
+    Rope {
+        x: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        interleaved: bool,
+        heads_inside: bool,
+        y: Tensor,
+    },
     Argsort {
         x: Tensor,
         ascending: bool,
@@ -327,6 +335,21 @@ impl Asked for Operation {
                 };
                 let vectors: Result<Vec<_>, _> = parameters.iter().map(start).collect();
                 nn_plan::norm(recorder, &op, x.contiguous()?, &vectors?, *eps, y.start()?)
+            }
+            Self::Rope {
+                x,
+                cos,
+                sin,
+                interleaved,
+                heads_inside,
+                y,
+            } => {
+                let rotation = nn_plan::Rotation {
+                    interleaved: *interleaved,
+                    heads_inside: *heads_inside,
+                };
+                let (x, cos, sin) = (x.contiguous()?, cos.contiguous()?, sin.contiguous()?);
+                nn_plan::rope(recorder, rotation, x, cos, sin, y.start()?)
             }
             Self::Argsort { x, ascending, y } => {
                 plan::argsort(recorder, x.contiguous()?, *ascending, y.start()?)
