@@ -16,6 +16,7 @@ const APART: usize = 256;
 pub(crate) struct Device {
     architecture: String,
     wave_size: usize,
+    multiprocessors: usize,
     /// If not as many as usual.
     elements: Option<usize>,
     blocks: Option<usize>,
@@ -51,6 +52,7 @@ impl Recorder {
         Self {
             card: Card {
                 wave_size: device.wave_size,
+                multiprocessors: device.multiprocessors,
             },
             tuning: Tuning::of(&device.architecture),
             limits: Limits {
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     fn recorder(allocate: Option<Allocate>) -> Recorder {
-        let device = r#"{"architecture": "gfx1100", "wave_size": 32}"#;
+        let device = r#"{"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8}"#;
         Recorder::new(&serde_json::from_str(device).unwrap(), allocate)
     }
 

@@ -1,5 +1,6 @@
 //! What can be asked for.
 use crate::recorder::{Device, Recorder};
+use crate::rocm_backend::nn_plan;
 use crate::rocm_backend::plan::conv::{Convolution, Form};
 use crate::rocm_backend::plan::index_add::AddingRows;
 use crate::rocm_backend::plan::indexing::Placing;
@@ -119,6 +120,32 @@ pub(crate) enum Operation {
     },
     Copy2d {
         x: Tensor,
+        y: Tensor,
+    },
+    Reduce {
+        op: String,
+        x: Tensor,
+        dims: Vec<usize>,
+        y: Tensor,
+    },
+    Softmax {
+        x: Tensor,
+        y: Tensor,
+    },
+    /// `None` for ones, or zeros where they are added.
+    Norm {
+        op: String,
+        x: Tensor,
+        parameters: Vec<Option<Tensor>>,
+        eps: f32,
+        y: Tensor,
+    },
+    Rope {
+        x: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        interleaved: bool,
+        heads_inside: bool,
         y: Tensor,
     },
     Argsort {
@@ -439,6 +466,41 @@ impl Asked for Operation {
             Self::Copy2d { x, y } => {
                 plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)
             }
+            Self::Reduce { op, x, dims, y } => {
+                let op = named(table::reduce::OPS, op)?;
+                plan::reduce(recorder, &op, x.operand()?, x.element()?, dims, y.start()?)
+            }
+            Self::Softmax { x, y } => nn_plan::softmax(recorder, x.contiguous()?, y.start()?),
+            Self::Norm {
+                op,
+                x,
+                parameters,
+                eps,
+                y,
+            } => {
+                let op = named(table::norm::OPS, op)?;
+                let start = |vector: &Option<Tensor>| match vector {
+                    Some(vector) => Ok(vector.contiguous()?.start),
+                    None => Ok(Pointer::NULL),
+                };
+                let vectors: Result<Vec<_>, _> = parameters.iter().map(start).collect();
+                nn_plan::norm(recorder, &op, x.contiguous()?, &vectors?, *eps, y.start()?)
+            }
+            Self::Rope {
+                x,
+                cos,
+                sin,
+                interleaved,
+                heads_inside,
+                y,
+            } => {
+                let rotation = nn_plan::Rotation {
+                    interleaved: *interleaved,
+                    heads_inside: *heads_inside,
+                };
+                let (x, cos, sin) = (x.contiguous()?, cos.contiguous()?, sin.contiguous()?);
+                nn_plan::rope(recorder, rotation, x, cos, sin, y.start()?)
+            }
             Self::Argsort { x, ascending, y } => {
                 plan::argsort(recorder, x.contiguous()?, *ascending, y.start()?)
             }
@@ -529,6 +591,10 @@ fn kernel(ops: &[Op], op: &str, typed: &[&Tensor]) -> Result<Kernel, Refusal> {
         .map(|tensor| tensor.element())
         .collect::<Result<Vec<_>, _>>()?;
     found(Op::named(ops, op).and_then(|op| op.kernel(&types)), op)
+}
+
+fn named(ops: &[Op], op: &str) -> Result<Op, Refusal> {
+    Op::named(ops, op).ok_or_else(|| Refusal(format!("there is no `{op}`")))
 }
 
 fn found(kernel: Option<Kernel>, op: &str) -> Result<Kernel, Refusal> {

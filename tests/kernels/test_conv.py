@@ -214,7 +214,9 @@ def test_a_result_of_2_31_pixels_is_refused() -> None:
     w = Tensor(Mock(), Buffer(1 << 40, 0), dtype("u8"), View.contiguous((1, 1, 1, 1)))
     options = {"padding": (0, 0), "stride": 1, "dilation": 1, "tiled": None}
     with pytest.raises(ValueError, match="is too large"):
-        plan("conv", {"architecture": "gfx1100", "wave_size": 32}, None, x=x, w=w, y=x, **options)
+        plan(
+            "conv", {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 48}, None, x=x, w=w, y=x, **options
+        )
 
 
 @pytest.mark.parametrize("limit", [1, 45, 100])

@@ -127,8 +127,8 @@ def test_every_pixel_has_one_thread_above_4gi_elements(shape: tuple[int, int, in
     """Launches of a kernel that keeps the size: what they read and write is the same, and follows on."""
     x = Tensor(Mock(), Buffer(1 << 40, 0), dtype("u8"), View.contiguous(shape))
     expected = 0
-    pooled = {"op": "max_pool2d", "window": (1, 1), "stride": (1, 1)}
-    for _, launch in plan("pool", {"architecture": "gfx1100", "wave_size": 32}, None, x=x, y=x, **pooled):
+    card = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 48}
+    for _, launch in plan("pool", card, op="max_pool2d", window=(1, 1), stride=(1, 1), x=x, y=x):
         planes, height, width = struct.unpack_from("<3I", launch.arguments[2], 12)
         first_row, rows = struct.unpack_from("<2I", launch.arguments[3], 24)
         assert launch.arguments[0] == launch.arguments[1]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.device.hip import Launch
-from codegen.device.kernels import f32, pointer
-from codegen.device.ops.rows import Card, Holding, Rows, held_teams, streamed_teams
-from codegen.device.tensor import Tensor
+from codegen.device.ops.elementwise import made
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
+    from codegen.device.tensor import Tensor
 
 
 def rms_norm(kernels: Kernels, x: Tensor, alpha: Tensor | None, eps: float) -> Tensor:
@@ -31,16 +29,4 @@ def layer_norm(kernels: Kernels, x: Tensor, alpha: Tensor | None, beta: Tensor |
 
 
 def _norm(kernels: Kernels, op: str, x: Tensor, parameters: tuple[Tensor | None, ...], eps: float) -> Tensor:
-    y = Tensor.empty(x.device, x.shape, x.dtype)
-    rows = Rows.of([y, x], [tensor for tensor in parameters if tensor])
-    if rows.count == 0:
-        return y
-    numbers, card = kernels.numbers("norm"), Card(x.device.wave_size, x.device.multiprocessors)
-    holding = Holding.of(numbers, x.dtype)
-    held = held_teams(rows, x.dtype, holding, card)
-    teams = held or streamed_teams(rows, x.dtype, holding, card)
-    addresses = (y.address, x.address, *(tensor.address if tensor else 0 for tensor in parameters))
-    arguments = (*map(pointer, addresses), f32(eps), rows.pack(teams.width))
-    symbol = f"{op}_{x.dtype}_{'held' if held else 'streamed'}"
-    kernels.launch("norm", [Launch(symbol, teams.grid(rows.count), (teams.block, 1, 1), arguments)])
-    return y
+    return made(kernels, "norm", x.shape, x.dtype, op=op, x=x, parameters=parameters, eps=eps)

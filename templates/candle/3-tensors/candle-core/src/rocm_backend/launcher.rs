@@ -29,8 +29,10 @@ impl Launcher for RocmDevice {
     type Workspace = DeviceMemory;
 
     fn card(&self) -> Card {
+        let properties = self.gpu().properties();
         Card {
-            wave_size: self.gpu().properties().wave_size,
+            wave_size: properties.wave_size,
+            multiprocessors: properties.multiprocessors,
         }
     }
 

@@ -2,7 +2,7 @@
 use super::cast::to_dtype;
 use super::operand::{kernel, uninit};
 use super::random::Distribution;
-use super::rows::PACK;
+use crate::rocm_backend::plan::PACK;
 use crate::rocm_backend::element::element;
 use crate::rocm_backend::launcher::MAX_GRID;
 use crate::rocm_backend::plan::table::random as table;

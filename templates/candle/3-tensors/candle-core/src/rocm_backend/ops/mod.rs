@@ -28,7 +28,6 @@ mod planes;
 mod pool;
 mod random;
 mod reduce;
-mod rows;
 mod scatter_add;
 mod unary;
 mod unused_index;

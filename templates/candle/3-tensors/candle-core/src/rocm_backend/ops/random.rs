@@ -3,7 +3,7 @@
 use super::by_rocrand;
 use super::nearest::nearest;
 use super::operand::{kernel, uninit};
-use super::rows::PACK;
+use crate::rocm_backend::plan::PACK;
 use crate::rocm_backend::element::element;
 use crate::rocm_backend::plan::table::random as table;
 use crate::rocm_backend::launcher::MAX_GRID;

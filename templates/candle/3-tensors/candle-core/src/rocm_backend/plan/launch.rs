@@ -137,6 +137,22 @@ impl<'a, L: Launcher> Launch<'a, L> {
         &self.sizes[..self.count]
     }
 
+    /// The same, through another launcher.
+    #[cfg(test)]
+    pub(crate) fn through<M: Launcher>(self, launcher: &'a M) -> Launch<'a, M> {
+        Launch {
+            launcher,
+            kernel: self.kernel,
+            grid: self.grid,
+            block: self.block,
+            lds: self.lds,
+            arguments: self.arguments,
+            sizes: self.sizes,
+            count: self.count,
+            borrowed: self.borrowed,
+        }
+    }
+
     /// Queues the launch.
     ///
     /// # Safety

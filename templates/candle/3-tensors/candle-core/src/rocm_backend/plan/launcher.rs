@@ -43,6 +43,14 @@ impl Limits {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Card {
     pub(crate) wave_size: usize,
+    pub(crate) multiprocessors: usize,
+}
+
+impl Card {
+    /// Whether so many rows, a wave to each, leave multiprocessors without a block.
+    pub(crate) fn is_idle_with(self, rows: usize, block: usize) -> bool {
+        rows * self.wave_size < self.multiprocessors * block
+    }
 }
 
 /// The stream of a GPU, or whatever stands for one: all that a plan asks of its surroundings.
@@ -71,4 +79,19 @@ pub(crate) trait Launcher: Sized {
     /// The arguments are those that the kernel takes, and what they point to on the device is large enough and stays
     /// allocated until the launch has run.
     unsafe fn enqueue(&self, launch: Launch<'_, Self>) -> Result<(), Self::Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_rows_leave_the_card_idle() {
+        let card = Card {
+            wave_size: 64,
+            multiprocessors: 104,
+        };
+        assert!(card.is_idle_with(415, 256));
+        assert!(!card.is_idle_with(416, 256));
+    }
 }

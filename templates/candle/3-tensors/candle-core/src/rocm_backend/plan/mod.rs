@@ -18,7 +18,11 @@ mod matmul;
 mod number;
 mod planes;
 mod pool;
+mod reduce;
 pub(crate) mod scatter_add;
+mod teams;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tiles;
 mod upsample;
 mod views;
@@ -41,7 +45,9 @@ pub(crate) use matmul::matmul;
 pub(crate) use number::{Number, Pattern};
 pub(crate) use planes::Images;
 pub(crate) use pool::{pool, Pooled, Window};
+pub(crate) use reduce::reduce;
 pub(crate) use scatter_add::scatter_add;
+pub(crate) use teams::{Teams, PACK};
 pub(crate) use upsample::{bilinear, nearest, Aligned};
 pub(crate) use views::{Contiguous, Divisor, KernelLayout, Merged, Operand, View};
 #[cfg(test)]

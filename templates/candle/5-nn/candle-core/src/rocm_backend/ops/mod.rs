@@ -11,7 +11,6 @@ mod conv;
 mod conv_product;
 mod copy;
 mod fill;
-mod held_rows;
 mod host;
 mod ids;
 #[cfg(test)]
@@ -31,7 +30,6 @@ mod pool;
 mod random;
 mod reduce;
 mod rope;
-mod rows;
 mod scatter_add;
 mod sdpa;
 mod sigmoid;

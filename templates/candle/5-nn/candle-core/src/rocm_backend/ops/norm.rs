@@ -1,10 +1,8 @@
 //! Normalisations along the last dimension.
-use super::held_rows::{Holding, Rows};
 use super::operand::{kernel_form, uninit, Operand};
-use super::rows::Card;
+use crate::rocm_backend::nn_plan;
 use crate::rocm_backend::plan::table::norm as table;
-use crate::rocm_backend::plan::table::Element;
-use crate::rocm_backend::plan::{Op, Pointer, Tuning};
+use crate::rocm_backend::plan::{Contiguous, Op};
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result, Shape};
 
@@ -55,7 +53,6 @@ pub fn layer_norm(
     )
 }
 
-/// The kernel takes (y, x, parameters..., eps, rows).
 fn normalize<const N: usize>(
     op: &Op,
     name: &'static str,
@@ -65,32 +62,16 @@ fn normalize<const N: usize>(
 ) -> Result<(RocmStorage, Shape)> {
     check(name, x, &parameters)?;
     let (element, layout) = (x.element(name)?, x.layout);
-    let kernel = |form| kernel_form(op, form, &[element], x.dtype(), name);
-    let streamed = kernel(table::FORM_STREAMED)?;
-    let output = uninit(layout.shape().elem_count(), x.dtype(), x.device())?;
-    let (y, start) = (output.pointer(), x.start());
+    kernel_form(op, table::FORM_STREAMED, &[element], x.dtype(), name)?;
+    let y = uninit(layout.shape().elem_count(), x.dtype(), x.device())?;
+    let rows = Contiguous {
+        start: x.start(),
+        element,
+        shape: layout.dims(),
+    };
     let vectors = parameters.map(|parameter| parameter.start());
-    let starts: Vec<Pointer> = [y, start].into_iter().chain(vectors).collect();
-    let rows = Rows::of(layout.dims(), element, &starts);
-    if rows.count > 0 {
-        let card = Card::of(x.device());
-        let holding = holding(element, x.device().tuning());
-        let (kernel, teams) = match rows.held_teams(holding, card) {
-            Some(teams) => (kernel(table::FORM_HELD)?, teams),
-            None => (streamed, rows.streamed_teams(holding, card)),
-        };
-        let packed = rows.pack(teams);
-        let launch = x.device().launch(kernel)?;
-        let launch = launch.threads(teams.blocks(rows.count), teams.block);
-        let launch = launch.arg(&y).arg(&start);
-        let launch = vectors
-            .iter()
-            .fold(launch, |launch, vector| launch.arg(vector));
-        // SAFETY: the arguments of the op's kernels; x and y have an element for each of the rows', and the parameters
-        // are as long as a row.
-        unsafe { launch.arg(&eps).arg(&packed).enqueue() }?;
-    }
-    Ok((output, layout.shape().clone()))
+    nn_plan::norm(x.device(), op, rows, &vectors, eps, y.pointer())?;
+    Ok((y, layout.shape().clone()))
 }
 
 /// Parameters are of x's type and as long as its rows, and all are contiguous.
@@ -121,64 +102,12 @@ fn check(name: &'static str, x: Operand<'_>, parameters: &[Operand<'_>]) -> Resu
     Ok(())
 }
 
-fn holding(element: Element, tuning: Tuning) -> Holding {
-    let held = match element {
-        Element::F64 => table::HELD_F64,
-        Element::F16 | Element::BF16 => table::HELD_16.on(tuning),
-        _ => table::HELD,
-    };
-    Holding {
-        by_wave: held,
-        by_block: held,
-        block: table::BLOCK,
-        largest_block: table::LARGEST_BLOCK,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rocm_backend::ops::zeros_impl;
     use crate::rocm_backend::testing::{gpu, launches_of};
-    use crate::rocm_backend::RocmDevice;
     use crate::DType;
-
-    /// The kernel that normalizes one row of so many elements.
-    fn kernel(device: &RocmDevice, dtype: DType, length: usize) -> Result<String> {
-        let (x, alpha) = (
-            zeros_impl(device, &Shape::from((1, length)), dtype)?,
-            zeros_impl(device, &Shape::from(length), dtype)?,
-        );
-        let layouts = (Layout::contiguous((1, length)), Layout::contiguous(length));
-        let (result, launches) = launches_of(|| rms_norm(&x, &layouts.0, &alpha, &layouts.1, 1e-5));
-        result?;
-        Ok(launches[0].kernel.clone())
-    }
-
-    #[test]
-    fn registers_hold_a_row_of_each_type() -> Result<()> {
-        let Some(device) = gpu("registers_hold_a_row_of_each_type") else {
-            return Ok(());
-        };
-        let narrow = table::HELD_16.on(device.tuning());
-        for (dtype, name, held, pack) in [
-            (DType::F64, "f64", table::HELD_F64, 2),
-            (DType::F32, "f32", table::HELD, 4),
-            (DType::F16, "f16", narrow, 8),
-            (DType::BF16, "bf16", narrow, 8),
-        ] {
-            let longest = held * table::LARGEST_BLOCK;
-            let (held, streamed) = (
-                format!("rms_norm_{name}_held"),
-                format!("rms_norm_{name}_streamed"),
-            );
-            assert_eq!(kernel(&device, dtype, longest)?, held);
-            assert_eq!(kernel(&device, dtype, longest + pack)?, streamed);
-            assert_eq!(kernel(&device, dtype, 2 * pack)?, held);
-            assert_eq!(kernel(&device, dtype, 2 * pack + 1)?, streamed);
-        }
-        Ok(())
-    }
 
     #[test]
     fn parameters_fit_a_row() -> Result<()> {

@@ -1,8 +1,7 @@
 //! Rotary position embedding of the last dimension's pairs.
 use super::operand::{kernel, uninit, Operand};
-use crate::rocm_backend::plan::table::rope as table;
-use crate::rocm_backend::plan::Divisor;
-use crate::rocm_backend::plan::{Argument, Op};
+use crate::rocm_backend::nn_plan;
+use crate::rocm_backend::plan::Contiguous;
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result, Shape};
 
@@ -19,10 +18,11 @@ pub fn rope(
     sin_layout: &Layout,
 ) -> Result<(RocmStorage, Shape)> {
     Rotation {
-        op: &table::ROPE,
         name: "rope",
-        heads_inside: false,
-        bytes_per_lane: 16,
+        planned: nn_plan::Rotation {
+            interleaved: false,
+            heads_inside: false,
+        },
     }
     .of(
         Operand::new(x, layout),
@@ -41,10 +41,11 @@ pub fn rope_i(
     sin_layout: &Layout,
 ) -> Result<(RocmStorage, Shape)> {
     Rotation {
-        op: &table::ROPE_I,
         name: "rope-i",
-        heads_inside: false,
-        bytes_per_lane: 8,
+        planned: nn_plan::Rotation {
+            interleaved: true,
+            heads_inside: false,
+        },
     }
     .of(
         Operand::new(x, layout),
@@ -63,10 +64,11 @@ pub fn rope_thd(
     sin_layout: &Layout,
 ) -> Result<(RocmStorage, Shape)> {
     Rotation {
-        op: &table::ROPE,
         name: "rope-thd",
-        heads_inside: true,
-        bytes_per_lane: 16,
+        planned: nn_plan::Rotation {
+            interleaved: false,
+            heads_inside: true,
+        },
     }
     .of(
         Operand::new(x, layout),
@@ -77,27 +79,9 @@ pub fn rope_thd(
 
 /// Which elements are rotated by which angles.
 struct Rotation {
-    op: &'static Op,
     name: &'static str,
-    /// Whether heads are counted faster than positions.
-    heads_inside: bool,
-    /// Of cos and sin.
-    bytes_per_lane: usize,
+    planned: nn_plan::Rotation,
 }
-
-/// `candle::Positions`: where rows of a tensor find their angles.
-#[repr(C)]
-struct Positions {
-    rows: u32,
-    /// Neighbouring rows of a position.
-    inner: Divisor,
-    length: Divisor,
-    batch: Divisor,
-    batch_stride: u64,
-}
-
-// SAFETY: the same fields in the same order, with C's layout on both sides.
-unsafe impl Argument for Positions {}
 
 impl Rotation {
     fn of(
@@ -106,55 +90,38 @@ impl Rotation {
         cos: Operand<'_>,
         sin: Operand<'_>,
     ) -> Result<(RocmStorage, Shape)> {
-        let (batch, second, third, depth) = x.layout.shape().dims4()?;
-        let (length, heads) = match self.heads_inside {
-            true => (second, third),
-            false => (third, second),
+        let (_, second, third, _) = x.layout.shape().dims4()?;
+        let length = match self.planned.heads_inside {
+            true => second,
+            false => third,
         };
-        let (rows, half) = (batch * heads * length, depth / 2);
-        let batch_stride = self.batch_stride(x, cos, sin, length)?;
-        let kernel = kernel(self.op, &[x.element(self.name)?], x.dtype(), self.name)?;
-        let output = uninit(rows * depth, x.dtype(), x.device())?;
-        if rows * half > 0 {
-            if rows >= 1 << 31 {
-                crate::bail!("{} of {rows} rows, which are too many", self.name)
-            }
-            let positions = Positions {
-                rows: rows as u32,
-                inner: Divisor::of(if self.heads_inside { heads } else { 1 }),
-                length: Divisor::of(length),
-                batch: Divisor::of(heads * length),
-                batch_stride: batch_stride as u64,
-            };
-            let lanes = self.bytes_per_lane / x.size();
-            let across = half.div_ceil(lanes).next_power_of_two().min(table::BLOCK);
-            let down = table::BLOCK / across;
-            let (y, start) = (output.pointer(), x.start());
-            let (cos, sin, half) = (cos.start(), sin.start(), half as u32);
-            let launch = x.device().launch(kernel)?;
-            let launch = launch.strided(rows.div_ceil(down), across).threads_y(down);
-            let launch = launch.arg(&y).arg(&start).arg(&cos).arg(&sin);
-            // SAFETY: the arguments of rope kernels; x and y have a depth of elements for each row, and cos and sin half
-            // of that for each position.
-            unsafe { launch.arg(&half).arg(&positions).enqueue() }?;
-        }
+        self.check(x, cos, sin, length)?;
+        let element = x.element(self.name)?;
+        kernel(self.planned.op(), &[element], x.dtype(), self.name)?;
+        let output = uninit(x.layout.shape().elem_count(), x.dtype(), x.device())?;
+        let [turned, cos, sin] = [x, cos, sin].map(|operand| Contiguous {
+            start: operand.start(),
+            element,
+            shape: operand.layout.dims(),
+        });
+        let y = output.pointer();
+        nn_plan::rope(x.device(), self.planned, turned, cos, sin, y)?;
         Ok((output, x.layout.shape().clone()))
     }
 
-    /// Angles from one batch entry's to the next one's; 0 where all share theirs, as they do, as on the CPU, if only one
-    /// of `cos` and `sin` has a batch dimension.
-    fn batch_stride(
+    /// Angles fit the tensor, and each other where both have a batch dimension.
+    fn check(
         &self,
         x: Operand<'_>,
         cos: Operand<'_>,
         sin: Operand<'_>,
         length: usize,
-    ) -> Result<usize> {
-        let (of_cos, of_sin) = (self.angles(x, cos, length)?, self.angles(x, sin, length)?);
+    ) -> Result<()> {
+        let of_cos = self.angles(x, cos, length)?;
+        let of_sin = self.angles(x, sin, length)?;
         match (of_cos, of_sin) {
-            (Some(one), Some(other)) if one == other => Ok(one),
-            (Some(_), Some(_)) => Err(self.mismatch(cos, sin)),
-            _ => Ok(0),
+            (Some(one), Some(other)) if one != other => Err(self.mismatch(cos, sin)),
+            _ => Ok(()),
         }
     }
 
@@ -241,40 +208,27 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_share_a_row() -> Result<()> {
-        let Some(device) = gpu("neighbours_share_a_row") else {
+    fn forms_and_orders_have_their_kernels() -> Result<()> {
+        let Some(device) = gpu("forms_and_orders_have_their_kernels") else {
             return Ok(());
         };
-        // (2, 5, 10, depth): 100 rows. A thread takes 16 bytes of angles, or 8 where pairs are neighbours.
-        for (rope, positions, dtype, depth, grid, block) in [
-            (rope as Rope, 10, DType::F32, 64, 4, [8, 32]),
-            (rope, 10, DType::F32, 10, 1, [2, 128]),
-            (rope, 10, DType::F16, 64, 2, [4, 64]),
-            (rope, 10, DType::F64, 64, 7, [16, 16]),
-            (rope, 10, DType::F32, 4096, 32, [256, 1]),
-            (rope_i, 10, DType::F32, 64, 7, [16, 16]),
-            (rope_i, 10, DType::F16, 64, 4, [8, 32]),
-            (rope_thd, 5, DType::F32, 64, 4, [8, 32]),
+        // Angles of as many positions as there are: the second dimension's if heads are inside.
+        for (rope, positions, symbol) in [
+            (rope as Rope, 10, "rope_f32"),
+            (rope_i, 10, "rope_i_f32"),
+            (rope_thd, 5, "rope_f32"),
         ] {
-            let angles = [positions, depth / 2];
+            let angles = [positions, 32];
             let found = launched(
                 &device,
                 rope,
-                [dtype; 3],
-                &[2, 5, 10, depth],
+                [DType::F32; 3],
+                &[2, 5, 10, 64],
                 &angles,
                 &angles,
             )?;
-            let found: Vec<_> = found
-                .iter()
-                .map(|launch| (launch.grid, launch.block))
-                .collect();
-            assert_eq!(found, [([grid, 1, 1], block)], "{dtype:?}, {depth}");
-        }
-        for empty in [[0, 5, 10, 64], [2, 5, 0, 64], [2, 5, 10, 0]] {
-            let angles = [10, empty[3] / 2];
-            let found = launched(&device, rope, [DType::F32; 3], &empty, &angles, &angles)?;
-            assert!(found.is_empty());
+            let found: Vec<_> = found.iter().map(|launch| &launch.kernel).collect();
+            assert_eq!(found, [symbol]);
         }
         Ok(())
     }

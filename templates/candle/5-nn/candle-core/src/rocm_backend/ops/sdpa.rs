@@ -3,11 +3,10 @@
 //! Many queries are cut into tiles, and a block walks over the keys for each. Of few queries, the keys are dealt to
 //! several blocks, whose results a second launch puts together.
 use super::operand::{kernel_form, uninit, Operand};
-use super::rows::Card;
 use crate::rocm_backend::launcher::MAX_GRID;
 use crate::rocm_backend::plan::table::sdpa as table;
 use crate::rocm_backend::plan::Divisor;
-use crate::rocm_backend::plan::{Argument, Kernel, Launch, Op, Pointer};
+use crate::rocm_backend::plan::{Argument, Card, Kernel, Launch, Launcher, Op, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Error, Layout, Result, Shape};
 
@@ -351,7 +350,7 @@ impl Attention<'_> {
         let (columns, rows) = width;
         let of_part = sizes
             .keys
-            .div_ceil(sizes.parts(Card::of(self.device)))
+            .div_ceil(sizes.parts(self.device.card()))
             .max(1);
         let parts = sizes.keys.div_ceil(of_part).max(1);
         let groups = (sizes.queries * sizes.group()).div_ceil(rows);
@@ -706,7 +705,7 @@ mod tests {
         let Some(device) = gpu("parts_of_many_keys_are_put_together") else {
             return Ok(());
         };
-        let card = Card::of(&device);
+        let card = device.card();
         let device = Device::Rocm(device);
         for (heads, key_heads, queries, keys, columns) in [(2, 1, 1, 1100, 64), (6, 2, 5, 700, 80)]
         {
@@ -735,7 +734,7 @@ mod tests {
         let Some(device) = gpu("sums_of_parts_take_memory_only_where_there_are_parts") else {
             return Ok(());
         };
-        let card = Card::of(&device);
+        let card = device.card();
         let own = Device::Rocm(RocmDevice::new_with_stream(0)?);
         let Device::Rocm(stream) = &own else {
             panic!("it was made so")

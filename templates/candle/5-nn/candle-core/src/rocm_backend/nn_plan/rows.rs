@@ -1,7 +1,6 @@
-//! Contiguous rows, and teams of threads that hold them in registers.
-use super::rows::{Card, Teams, PACK};
+//! Contiguous rows that teams of threads take: the host's side of `candle_rocm/rows.h`.
 use crate::rocm_backend::plan::table::Element;
-use crate::rocm_backend::plan::{Argument, Pointer};
+use crate::rocm_backend::plan::{Argument, Card, Contiguous, Pointer, Teams, PACK};
 
 /// Contiguous rows.
 #[derive(Clone, Copy, Debug)]
@@ -38,16 +37,17 @@ pub(super) struct Holding {
 }
 
 impl Rows {
-    /// The rows along the last of `dims`. `starts` is where each operand begins, be it of this shape or as long as a
-    /// row; all are contiguous.
-    pub(super) fn of(dims: &[usize], element: Element, starts: &[Pointer]) -> Self {
-        let length = dims.last().copied().unwrap_or(1);
-        let aligned = starts.iter().all(|start| start.is_multiple_of(PACK));
+    /// The rows along the last dimension of `x`. `others` is where the other operands begin, be they of x's shape or as
+    /// long as a row; all are contiguous.
+    pub(super) fn of(x: Contiguous<'_>, others: &[Pointer]) -> Self {
+        let length = x.shape.last().copied().unwrap_or(1);
+        let mut starts = others.iter().chain([&x.start]);
+        let aligned = starts.all(|start| start.is_multiple_of(PACK));
         Self {
-            count: dims.iter().rev().skip(1).product::<usize>() * length.min(1),
+            count: x.shape.iter().rev().skip(1).product::<usize>() * length.min(1),
             length,
-            element,
-            packed: aligned && (length * element.size()).is_multiple_of(PACK),
+            element: x.element,
+            packed: aligned && (length * x.element.size()).is_multiple_of(PACK),
         }
     }
 
@@ -109,8 +109,16 @@ mod tests {
         multiprocessors: 104,
     };
 
-    fn rows(dims: &[usize]) -> Rows {
-        Rows::of(dims, Element::F32, &[Pointer::NULL])
+    fn floats(start: Pointer, shape: &[usize]) -> Contiguous<'_> {
+        Contiguous {
+            start,
+            element: Element::F32,
+            shape,
+        }
+    }
+
+    fn rows(shape: &[usize]) -> Rows {
+        Rows::of(floats(Pointer::NULL, shape), &[])
     }
 
     #[test]
@@ -126,8 +134,10 @@ mod tests {
         }
         assert!(rows(&[3, 8]).packed);
         assert!(!rows(&[3, 7]).packed);
-        let odd = Rows::of(&[3, 8], Element::F32, &[Pointer::NULL.offset(4)]);
-        assert!(!odd.packed);
+        let (even, odd) = (Pointer::NULL, Pointer::NULL.offset(4));
+        for (start, other) in [(even, odd), (odd, even)] {
+            assert!(!Rows::of(floats(start, &[3, 8]), &[other]).packed);
+        }
     }
 
     #[test]

@@ -1,0 +1,62 @@
+//! Implementation of the ROCm backend: AMD GPUs through HIP.
+//!
+//! `api` holds all that is C. `gpu`, `stream`, `event`, `allocator`, `memory` and `staging` own what its functions hand
+//! out, as types that are `Send` and `Sync`: `rocm_rs`'s own are neither, and its `Stream` is destroyed once per clone.
+//! A `Queue` puts them together, and a `RocmDevice` is a queue and the state of its random numbers.
+mod allocator;
+mod api;
+mod backend_device;
+mod backend_storage;
+mod blas;
+mod blas_kernels;
+mod custom_kernel;
+pub mod device;
+mod element;
+pub mod error;
+mod event;
+mod gpu;
+mod hip;
+mod installation;
+// The table lists every kernel that the specs have; those of later phases wait for their callers.
+#[allow(dead_code)]
+pub(crate) mod kernel_table;
+mod kernels;
+mod launcher;
+mod libraries;
+mod loaded;
+pub mod memory;
+mod memory_stats;
+#[cfg(feature = "rocm-miopen")]
+mod miopen;
+mod nn_plan;
+pub mod ops;
+mod parts;
+mod plan;
+mod queue;
+mod readback;
+mod rocm_error;
+#[cfg(feature = "rocm-rocrand")]
+mod rocrand;
+mod room;
+mod staging;
+pub mod storage;
+mod stream;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use blas::{
+    gemm_reduced_precision_bf16, gemm_reduced_precision_f16, gemm_reduced_precision_f32,
+    set_gemm_reduced_precision_bf16, set_gemm_reduced_precision_f16,
+    set_gemm_reduced_precision_f32,
+};
+pub use custom_kernel::{KernelArg, LaunchConfig, RocmFunction, RocmModule};
+pub use device::{device_count, is_available, RocmDevice};
+pub use error::{not_generated, RocmError};
+pub use event::Event;
+pub use memory::DeviceMemory;
+pub use memory_stats::MemoryStats;
+#[cfg(feature = "rocm-miopen")]
+pub use miopen::{miopen_activations, set_miopen_activations};
+pub use storage::RocmStorage;

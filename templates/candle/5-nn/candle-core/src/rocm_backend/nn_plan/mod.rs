@@ -1,0 +1,9 @@
+//! What is launched for the fused operations of candle-nn: as `plan`, and with its means.
+mod norm;
+mod rope;
+mod rows;
+mod softmax;
+
+pub(crate) use norm::norm;
+pub(crate) use rope::{rope, Rotation};
+pub(crate) use softmax::softmax;

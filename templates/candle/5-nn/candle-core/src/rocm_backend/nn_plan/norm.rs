@@ -1,0 +1,113 @@
+//! Normalisations along the last dimension.
+use super::rows::{Holding, Rows};
+use crate::rocm_backend::plan::table::{norm as table, Element};
+use crate::rocm_backend::plan::{Contiguous, Launch, Launcher, Op, Pointer, Tuning};
+
+/// Writes x's rows, normalized by `op`, to `y`, contiguously. `parameters` are those of the op, vectors as long as a row;
+/// a null pointer stands for ones, or zeros where they are added.
+pub(crate) fn norm<L: Launcher>(
+    launcher: &L,
+    op: &Op,
+    x: Contiguous<'_>,
+    parameters: &[Pointer],
+    eps: f32,
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let mut others = parameters.to_vec();
+    others.push(y);
+    let rows = Rows::of(x, &others);
+    if rows.count == 0 {
+        return Ok(());
+    }
+    let card = launcher.card();
+    let holding = holding(x.element, launcher.tuning());
+    let (form, teams) = match rows.held_teams(holding, card) {
+        Some(teams) => (table::FORM_HELD, teams),
+        None => (table::FORM_STREAMED, rows.streamed_teams(holding, card)),
+    };
+    let kernel = op.form(form, &[x.element])?;
+    let packed = rows.pack(teams);
+    let blocks = teams.blocks(rows.count, launcher.limits().blocks);
+    let launch = Launch::new(launcher, kernel).threads(blocks, teams.block);
+    let launch = launch.arg(&y).arg(&x.start);
+    let launch = parameters
+        .iter()
+        .fold(launch, |launch, vector| launch.arg(vector));
+    // SAFETY: the arguments of the op's kernels; x and y have an element for each of the rows', and the parameters are as
+    // long as a row.
+    unsafe { launch.arg(&eps).arg(&packed).enqueue() }
+}
+
+fn holding(element: Element, tuning: Tuning) -> Holding {
+    let held = match element {
+        Element::F64 => table::HELD_F64,
+        Element::F16 | Element::BF16 => table::HELD_16.on(tuning),
+        _ => table::HELD,
+    };
+    Holding {
+        by_wave: held,
+        by_block: held,
+        block: table::BLOCK,
+        largest_block: table::LARGEST_BLOCK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::plan::testing::Recorder;
+    use crate::rocm_backend::plan::{Card, Refusal};
+
+    const CARD: Card = Card {
+        wave_size: 64,
+        multiprocessors: 104,
+    };
+
+    /// The kernel that normalizes one row of so many elements, where the parameter begins at an address.
+    fn kernel_at(element: Element, length: usize, parameter: usize) -> Result<String, Refusal> {
+        let recorder = Recorder::of(CARD);
+        let x = Contiguous {
+            start: Pointer::NULL,
+            element,
+            shape: &[1, length],
+        };
+        let alpha = Pointer::NULL.offset(parameter);
+        norm(&recorder, &table::RMS_NORM, x, &[alpha], 1e-5, x.start)?;
+        let launches = recorder.launches.take();
+        assert_eq!(launches.len(), 1);
+        Ok(launches[0].symbol.clone())
+    }
+
+    #[test]
+    fn registers_hold_a_row_of_each_type() -> Result<(), Refusal> {
+        let narrow = table::HELD_16.on(Tuning::of("any"));
+        for (element, held, pack) in [
+            (Element::F64, table::HELD_F64, 2),
+            (Element::F32, table::HELD, 4),
+            (Element::F16, narrow, 8),
+            (Element::BF16, narrow, 8),
+        ] {
+            let longest = held * table::LARGEST_BLOCK;
+            let name = element.name();
+            let (held, streamed) = (
+                format!("rms_norm_{name}_held"),
+                format!("rms_norm_{name}_streamed"),
+            );
+            let kernel = |length| kernel_at(element, length, 0);
+            assert_eq!(kernel(longest)?, held);
+            assert_eq!(kernel(longest + pack)?, streamed);
+            assert_eq!(kernel(2 * pack)?, held);
+            assert_eq!(kernel(2 * pack + 1)?, streamed);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn parameters_are_read_in_packs_as_well() -> Result<(), Refusal> {
+        for (at, form) in [(16, "held"), (4, "streamed")] {
+            let found = kernel_at(Element::F32, 64, at)?;
+            assert_eq!(found, format!("rms_norm_f32_{form}"), "at {at}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! Softmax along the last dimension.
+use super::rows::{Holding, Rows};
+use crate::rocm_backend::plan::table::{softmax as table, Element};
+use crate::rocm_backend::plan::{
+    Contiguous, Kernel, Launch, Launcher, Pointer, Teams, Tuning, PACK,
+};
+
+/// Writes exp(x) over the sum of exp(x) along the last dimension to `y`, contiguously.
+pub(crate) fn softmax<L: Launcher>(
+    launcher: &L,
+    x: Contiguous<'_>,
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let softmax = Softmax {
+        launcher,
+        y,
+        x: x.start,
+        rows: Rows::of(x, &[y]),
+    };
+    let (rows, types) = (&softmax.rows, [x.element]);
+    if rows.count == 0 {
+        return Ok(());
+    }
+    let (card, tuning) = (launcher.card(), launcher.tuning());
+    let holding = holding(x.element, tuning);
+    let blocks = card.multiprocessors * table::BLOCKS_PER_PROCESSOR.on(tuning);
+    if let Some(teams) = rows.held_teams(holding, card) {
+        let op = match x.element.size() == 2 && teams.width > card.wave_size {
+            true => &table::SOFTMAX_PACKED,
+            false => &table::SOFTMAX,
+        };
+        softmax.of_rows(op.form(table::FORM_HELD, &types)?, teams)
+    } else if let Some(chunks) = chunks(rows, blocks) {
+        let totals = table::SOFTMAX.form(table::FORM_TOTALS, &types)?;
+        let results = table::SOFTMAX.form(table::FORM_CHUNKS, &types)?;
+        softmax.of_chunks(totals, results, &chunks)
+    } else {
+        let kernel = table::SOFTMAX.form(table::FORM_STREAMED, &types)?;
+        softmax.of_rows(kernel, rows.streamed_teams(holding, card))
+    }
+}
+
+fn holding(element: Element, tuning: Tuning) -> Holding {
+    let (by_wave, by_block) = match element {
+        Element::F64 => (table::HELD_F64, table::HELD_F64),
+        Element::F16 | Element::BF16 => (table::HELD_16, table::HELD_PACKED),
+        _ => (table::HELD.on(tuning), table::HELD.on(tuning)),
+    };
+    Holding {
+        by_wave,
+        by_block,
+        block: table::BLOCK,
+        largest_block: table::LARGEST_BLOCK,
+    }
+}
+
+/// The rows cut into chunks, as many as `blocks`, where they are long and too few to keep the card busy; `None` where
+/// they are not.
+fn chunks(rows: &Rows, blocks: usize) -> Option<Rows> {
+    let in_row = (blocks / rows.count).min(rows.length.div_ceil(table::LEAST_CHUNK));
+    if in_row < 2 {
+        return None;
+    }
+    let lanes = PACK / rows.element.size();
+    let length = rows.length.div_ceil(in_row * lanes) * lanes;
+    Some(Rows {
+        count: rows.count * rows.length.div_ceil(length),
+        length,
+        ..*rows
+    })
+}
+
+/// What is computed, and where it goes.
+struct Softmax<'a, L> {
+    launcher: &'a L,
+    y: Pointer,
+    x: Pointer,
+    rows: Rows,
+}
+
+impl<L: Launcher> Softmax<'_, L> {
+    /// A team to each row.
+    fn of_rows(&self, kernel: Kernel, teams: Teams) -> Result<(), L::Error> {
+        let rows = self.rows.pack(teams);
+        let blocks = teams.blocks(self.rows.count, self.launcher.limits().blocks);
+        let launch = Launch::new(self.launcher, kernel).threads(blocks, teams.block);
+        let launch = launch.arg(&self.y).arg(&self.x).arg(&rows);
+        // SAFETY: the arguments of held and streamed kernels; x and y have an element for each of the rows'.
+        unsafe { launch.enqueue() }
+    }
+
+    /// A block to each chunk: first the largest element and the sum of every chunk, then the results.
+    fn of_chunks(&self, totals: Kernel, results: Kernel, chunks: &Rows) -> Result<(), L::Error> {
+        let launcher = self.launcher;
+        let teams = Teams::of_blocks(table::CHUNK_BLOCK.on(launcher.tuning()));
+        let blocks = teams.blocks(chunks.count, launcher.limits().blocks);
+        let size = 2 * chunks.element.wide_size();
+        let (_memory, total) = launcher.workspace(chunks.count * size)?;
+        let length = self.rows.length as u64;
+        let in_row = (chunks.count / self.rows.count) as u32;
+        let packed = chunks.pack(teams);
+        let launch = Launch::new(launcher, totals).threads(blocks, teams.block);
+        let launch = launch.arg(&total).arg(&self.x);
+        let launch = launch.arg(&length).arg(&in_row).arg(&packed);
+        // SAFETY: the arguments of totals kernels; there is room for two numbers of every chunk.
+        unsafe { launch.enqueue() }?;
+        let launch = Launch::new(launcher, results).threads(blocks, teams.block);
+        let launch = launch.arg(&self.y).arg(&self.x).arg(&total);
+        let launch = launch.arg(&length).arg(&in_row).arg(&packed);
+        // SAFETY: the arguments of chunks kernels; x and y have an element for each of the rows', and the workspace lasts
+        // until the launches that are queued before its end.
+        unsafe { launch.enqueue() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::plan::testing::Recorder;
+    use crate::rocm_backend::plan::{Card, Limits, Refusal};
+
+    /// A tensor of this shape at an aligned address.
+    fn of(shape: &[usize], element: Element) -> Contiguous<'_> {
+        Contiguous {
+            start: Pointer::NULL,
+            element,
+            shape,
+        }
+    }
+
+    /// The count and length of rows' chunks, where 16 blocks keep the card busy.
+    fn chunked(shape: &[usize], element: Element) -> Option<(usize, usize)> {
+        let chunks = chunks(&Rows::of(of(shape, element), &[]), 16)?;
+        Some((chunks.count, chunks.length))
+    }
+
+    #[test]
+    fn few_long_rows_are_cut_into_whole_packs() {
+        assert_eq!(
+            chunked(&[1, table::LEAST_CHUNK], Element::F32),
+            None,
+            "short"
+        );
+        assert_eq!(chunked(&[9, 1 << 20], Element::F32), None, "many");
+        assert_eq!(chunked(&[8, 1 << 20], Element::F32), Some((16, 1 << 19)));
+        assert_eq!(chunked(&[1, 1 << 20], Element::F32), Some((16, 1 << 16)));
+        assert_eq!(chunked(&[1, 32770], Element::F32), Some((3, 10924)));
+        assert_eq!(chunked(&[1, 32770], Element::BF16), Some((3, 10928)));
+    }
+
+    /// A card of waves of 64 lanes.
+    fn recorder(multiprocessors: usize) -> Recorder {
+        Recorder::of(Card {
+            wave_size: 64,
+            multiprocessors,
+        })
+    }
+
+    /// The symbols, blocks and threads of a block that the softmax of this shape takes.
+    fn launched(
+        recorder: &Recorder,
+        element: Element,
+        shape: &[usize],
+    ) -> Result<Vec<(String, u32, u32)>, Refusal> {
+        softmax(recorder, of(shape, element), Pointer::NULL)?;
+        let launches = recorder.launches.take();
+        assert!(launches.iter().all(|launch| launch.grid[1..] == [1, 1]));
+        Ok(launches
+            .into_iter()
+            .map(|launch| (launch.symbol, launch.grid[0], launch.block[0]))
+            .collect())
+    }
+
+    /// The symbols that the softmax of a row takes on a large card.
+    fn kernels(element: Element, length: usize) -> Result<Vec<String>, Refusal> {
+        let launches = launched(&recorder(104), element, &[1, length])?;
+        Ok(launches.into_iter().map(|(symbol, ..)| symbol).collect())
+    }
+
+    #[test]
+    fn kernels_suit_the_rows() -> Result<(), Refusal> {
+        use Element::{BF16, F16, F32, F64};
+        // A wave holds a row of a pack for each lane; more lanes are several waves, of which 16-bit floats have kernels
+        // of their own.
+        assert_eq!(kernels(F16, 64 * 8)?, ["softmax_f16_held"]);
+        assert_eq!(kernels(F16, 64 * 8 + 8)?, ["softmax_packed_f16_held"]);
+        assert_eq!(kernels(BF16, 64 * 16)?, ["softmax_packed_bf16_held"]);
+        assert_eq!(kernels(F32, 64 * 8)?, ["softmax_f32_held"]);
+        assert_eq!(kernels(F64, 64 * 8)?, ["softmax_f64_held"]);
+        assert_eq!(kernels(F16, 1001)?, ["softmax_f16_streamed"], "no packs");
+        // Rows longer than 1024 threads hold: in chunks, if they are few.
+        let longest = 1024 * table::HELD.on(Tuning::of("any"));
+        assert_eq!(kernels(F32, longest)?, ["softmax_f32_held"]);
+        let chunks = ["softmax_f32_totals", "softmax_f32_chunks"];
+        assert_eq!(kernels(F32, longest + 4)?, chunks);
+        assert_eq!(kernels(F64, 8 * 1024)?, ["softmax_f64_held"]);
+        assert_eq!(kernels(F64, 8 * 1024 + 2)?, ["softmax_f64_streamed"]);
+        assert_eq!(kernels(F16, 64 * 1024)?, ["softmax_packed_f16_held"]);
+        assert_eq!(kernels(F16, 64 * 1024 + 8)?[0], "softmax_f16_totals");
+        for nothing in [[3, 0], [0, 3]] {
+            assert_eq!(launched(&recorder(104), F32, &nothing)?, []);
+        }
+        assert!(kernels(Element::U8, 64).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn long_rows_of_many_are_streamed() -> Result<(), Refusal> {
+        // Of two multiprocessors with four blocks each, five rows would get one block each.
+        let long = 1 << 20;
+        let few = launched(&recorder(2), Element::F32, &[4, long])?;
+        assert_eq!(few[0], ("softmax_f32_totals".into(), 8, 256));
+        let many = launched(&recorder(2), Element::F32, &[5, long])?;
+        assert_eq!(many, [("softmax_f32_streamed".into(), 5, 1024)]);
+        Ok(())
+    }
+
+    #[test]
+    fn every_row_has_a_team() -> Result<(), Refusal> {
+        // 11 packs are 16 lanes, and a block has 16 teams of these.
+        let rows = launched(&recorder(104), Element::F32, &[1000, 44])?;
+        assert_eq!(rows, [("softmax_f32_held".into(), 63, 256)]);
+        // Blocks stride over the rest.
+        let mut recorder = recorder(104);
+        recorder.limits = Limits {
+            blocks: 50,
+            ..Limits::USUAL
+        };
+        let rows = launched(&recorder, Element::F32, &[1000, 44])?;
+        assert_eq!(rows, [("softmax_f32_held".into(), 50, 256)]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_chunk_has_room_for_two_numbers() -> Result<(), Refusal> {
+        for (element, size) in [(Element::F32, 4), (Element::BF16, 4), (Element::F64, 8)] {
+            let (recorder, chunks) = (recorder(104), 20);
+            launched(&recorder, element, &[1, chunks * table::LEAST_CHUNK])?;
+            assert_eq!(recorder.workspaces.take(), [chunks * 2 * size]);
+        }
+        Ok(())
+    }
+}
