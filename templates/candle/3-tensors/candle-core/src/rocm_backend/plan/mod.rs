@@ -13,6 +13,7 @@ pub(crate) mod indexing;
 mod launch;
 mod launcher;
 mod number;
+pub(crate) mod random;
 pub(crate) mod scatter_add;
 mod tiles;
 mod views;
@@ -32,6 +33,7 @@ pub(crate) use indexing::{gather, index_select, scatter};
 pub(crate) use launch::{Argument, Launch, Pointer};
 pub(crate) use launcher::{Launcher, Limits, Refusal};
 pub(crate) use number::{Number, Pattern};
+pub(crate) use random::{random, Counter, Distribution, Drawn};
 pub(crate) use scatter_add::scatter_add;
 pub(crate) use views::{Contiguous, Divisor, KernelLayout, Merged, Operand, View};
 #[cfg(test)]
