@@ -102,11 +102,6 @@ def u32(value: int) -> bytes:
     return struct.pack("<I", value)
 
 
-def i64(value: int) -> bytes:
-    """A 64-bit signed number as a kernel argument."""
-    return struct.pack("<q", value)
-
-
 def f32(value: float) -> bytes:
     """An f32 as a kernel argument."""
     return struct.pack("<f", value)

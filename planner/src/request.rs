@@ -7,8 +7,8 @@ use crate::rocm_backend::plan::indexing::Placing;
 use crate::rocm_backend::plan::scatter_add::Adding;
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::{
-    self, im2col, Aligned, Contiguous, Images, Indices, Kernel, Number, Op, Operand, Output,
-    Pattern, Pointer, Pooled, Refusal, View, Window,
+    self, im2col, Aligned, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel,
+    Number, Op, Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
 };
 use serde::Deserialize;
 
@@ -186,6 +186,20 @@ pub(crate) enum Operation {
         x: Tensor,
         form: Option<String>,
     },
+    Random {
+        op: String,
+        y: Tensor,
+        seed: u64,
+        call: u64,
+        first: u64,
+        /// Of the distribution.
+        numbers: Vec<f64>,
+    },
+    UniformFrom {
+        units: Tensor,
+        numbers: Vec<f64>,
+        y: Tensor,
+    },
 }
 
 /// Indices, and what goes with them.
@@ -267,6 +281,19 @@ impl Tensor {
             start: self.start()?,
             element: self.element()?,
             shape: &self.shape,
+        })
+    }
+
+    fn drawn(&self) -> Result<Drawn, Refusal> {
+        let Contiguous {
+            start,
+            element,
+            shape,
+        } = self.contiguous()?;
+        Ok(Drawn {
+            start,
+            element,
+            count: shape.iter().product(),
         })
     }
 
@@ -560,6 +587,29 @@ impl Asked for Operation {
                 let form = chosen(form, &forms)?;
                 let (y, x, (ids, _)) = (y.contiguous()?, x.contiguous()?, ids.contiguous()?);
                 plan::index_add(recorder, y, ids, x, *dim, form)
+            }
+            Self::Random {
+                op,
+                y,
+                seed,
+                call,
+                first,
+                numbers,
+            } => {
+                let Some(op) = Op::named(table::random::OPS, op) else {
+                    return Err(Refusal(format!("no distribution `{op}`")));
+                };
+                let counter = Counter {
+                    seed: *seed,
+                    call: *call,
+                    first: *first,
+                };
+                let distribution = Distribution::of(numbers, y.element()?);
+                plan::random(recorder, &op, y.drawn()?, counter, distribution)
+            }
+            Self::UniformFrom { units, numbers, y } => {
+                let distribution = Distribution::of(numbers, y.element()?);
+                plan::random::uniform_from(recorder, units.start()?, y.drawn()?, distribution)
             }
         }
     }

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
-from codegen.device.hip import Launch
-from codegen.device.kernels import grid_for, pointer
+from codegen.device.ops.elementwise import made
 from codegen.device.tensor import Tensor, numpy_type
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
     from codegen.kernels.dtypes import DType
-
-FAMILY = "random"
 
 
 def rand_uniform(
@@ -45,10 +41,7 @@ def rand_uniform_from(kernels: Kernels, units: Tensor, element: DType, low: floa
     They stay where they are if they have the element type already. Raises ValueError as `rand_uniform`.
     """
     y = units if units.dtype.name == element.name else Tensor.empty(kernels.device, units.shape, element)
-    block = kernels.numbers(FAMILY)["block"]
-    grid = grid_for(-(-y.view.count * units.dtype.size // 16), block)
-    arguments = (*map(pointer, (y.address, units.address, y.view.count)), _packed(_range(low, up, element), element))
-    kernels.launch(FAMILY, [Launch(f"rand_uniform_from_{element}", grid, (block, 1, 1), arguments)])
+    kernels.run("uniform_from", units=units, numbers=_range(low, up, element), y=y)
     return y
 
 
@@ -79,11 +72,6 @@ def _range(low: float, up: float, element: DType) -> list[float]:
     return [float(lowest), float(extent), float(np.nextafter(upper, lowest))]
 
 
-def _packed(numbers: list[float], element: DType) -> bytes:
-    """The numbers of a distribution in the type that kernels compute in."""
-    return struct.pack(f"<{len(numbers)}{'d' if element.wide == 'f64' else 'f'}", *numbers)
-
-
 def _rounded(value: float, element: DType) -> Any:
     """The element type's nearest number; f8e4m3 has no infinity and saturates."""
     kind = numpy_type(element)
@@ -104,10 +92,4 @@ def _filled(
     offset: int,
     first: int,
 ) -> Tensor:
-    y = Tensor.empty(kernels.device, shape, element)
-    count, block = y.view.count, kernels.numbers(FAMILY)["block"]
-    if count:
-        arguments = (*map(pointer, (y.address, count, seed, offset, first)), _packed(numbers, element))
-        grid = grid_for(-(-count * element.size // 16), block)
-        kernels.launch(FAMILY, [Launch(f"{op}_{element}", grid, (block, 1, 1), arguments)])
-    return y
+    return made(kernels, "random", shape, element, op=op, seed=seed, call=offset, first=first, numbers=numbers)

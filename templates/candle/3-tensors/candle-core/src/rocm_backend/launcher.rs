@@ -19,6 +19,7 @@ const LIMITS: Limits = if cfg!(test) {
 } else {
     Limits::USUAL
 };
+#[cfg(test)]
 pub(super) const MAX_LAUNCH: usize = LIMITS.elements;
 pub(super) const MAX_GRID: usize = LIMITS.blocks;
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! What rocRAND draws where the program has the feature `rocm-rocrand`: f16, bf16, f32 and f64.
 use super::cast::to_dtype;
-use super::operand::{kernel, uninit};
-use super::random::Distribution;
-use crate::rocm_backend::plan::PACK;
+use super::operand::uninit;
 use crate::rocm_backend::element::element;
-use crate::rocm_backend::launcher::MAX_GRID;
-use crate::rocm_backend::plan::table::random as table;
+use crate::rocm_backend::plan::random::uniform_from;
+use crate::rocm_backend::plan::{Distribution, Drawn};
 use crate::rocm_backend::rocrand::Precision;
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Layout, Result, Shape};
@@ -41,20 +39,18 @@ pub(super) fn uniform(
         unsafe { generator.uniform(units.pointer(), count, precision) }
     })?;
     let element = element(dtype, name)?;
-    let kernel = kernel(&table::RAND_UNIFORM_FROM, &[element], dtype, name)?;
     let x = units.pointer();
     let output = match wide == dtype {
         true => units,
         false => uninit(count, dtype, device)?,
     };
-    let (y, count_argument) = (output.pointer(), count as u64);
-    let distribution = Distribution::of(numbers, element);
-    let packs = (count * wide.size_in_bytes()).div_ceil(PACK);
-    let blocks = packs.div_ceil(table::BLOCK).min(MAX_GRID);
-    let launch = device.launch(kernel)?.threads(blocks, table::BLOCK);
-    let launch = launch.arg(&y).arg(&x).arg(&count_argument);
-    // SAFETY: the arguments of the kernel; input and output have `count` elements, and may be the same.
-    unsafe { launch.arg(&distribution).enqueue() }?;
+    let start = output.pointer();
+    let drawn = Drawn {
+        start,
+        element,
+        count,
+    };
+    uniform_from(device, x, drawn, Distribution::of(numbers, element))?;
     Ok(Some(output))
 }
 

@@ -2,13 +2,10 @@
 #[cfg(feature = "rocm-rocrand")]
 use super::by_rocrand;
 use super::nearest::nearest;
-use super::operand::{kernel, uninit};
-use crate::rocm_backend::plan::PACK;
+use super::operand::uninit;
 use crate::rocm_backend::element::element;
 use crate::rocm_backend::plan::table::random as table;
-use crate::rocm_backend::launcher::MAX_GRID;
-use crate::rocm_backend::plan::table::Element;
-use crate::rocm_backend::plan::{Argument, Op};
+use crate::rocm_backend::plan::{self, Counter, Distribution, Drawn, Op};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Result, Shape};
 
@@ -64,29 +61,6 @@ pub(in crate::rocm_backend) fn rand_normal(
     filled(device, shape, dtype, &table::RAND_NORMAL, OP, &numbers)
 }
 
-/// The numbers of a distribution: `candle::Uniform` or `candle::Normal` for the type that kernels compute in.
-#[repr(C, align(8))]
-pub(super) struct Distribution([u8; 24]);
-
-// SAFETY: the bytes of the fields follow each other as in the kernels' types, and the alignment is the largest of them.
-unsafe impl Argument for Distribution {}
-
-impl Distribution {
-    pub(super) fn of(numbers: &[f64], element: Element) -> Self {
-        let mut bytes = [0; 24];
-        if element == Element::F64 {
-            for (field, number) in bytes.chunks_exact_mut(8).zip(numbers) {
-                field.copy_from_slice(&number.to_ne_bytes());
-            }
-        } else {
-            for (field, &number) in bytes.chunks_exact_mut(4).zip(numbers) {
-                field.copy_from_slice(&(number as f32).to_ne_bytes());
-            }
-        }
-        Self(bytes)
-    }
-}
-
 fn filled(
     device: &RocmDevice,
     shape: &Shape,
@@ -96,23 +70,22 @@ fn filled(
     numbers: &[f64],
 ) -> Result<RocmStorage> {
     let element = element(dtype, name)?;
-    let kernel = kernel(op, &[element], dtype, name)?;
     let count = shape.elem_count();
     let output = uninit(count, dtype, device)?;
     if count == 0 {
         return Ok(output);
     }
-    let packs = (count * element.size()).div_ceil(PACK);
-    // A group of 128 random bits makes four numbers of up to 32 bits, or two.
-    let groups = packs * (4 / element.size()).max(1);
-    let (seed, first) = device.random_offset(groups as u64);
-    let (y, count, call) = (output.pointer(), count as u64, 0u64);
+    let start = output.pointer();
+    let drawn = Drawn {
+        start,
+        element,
+        count,
+    };
+    let (seed, first) = device.random_offset(drawn.groups() as u64);
+    let call = 0;
+    let counter = Counter { seed, call, first };
     let distribution = Distribution::of(numbers, element);
-    let blocks = packs.div_ceil(table::BLOCK).min(MAX_GRID);
-    let launch = device.launch(kernel)?.threads(blocks, table::BLOCK);
-    let launch = launch.arg(&y).arg(&count).arg(&seed).arg(&call).arg(&first);
-    // SAFETY: the arguments of random kernels; the output has `count` elements.
-    unsafe { launch.arg(&distribution).enqueue() }?;
+    plan::random(device, op, drawn, counter, distribution)?;
     Ok(output)
 }
 
@@ -123,16 +96,6 @@ mod tests {
     use crate::rocm_backend::ops::to_cpu_storage;
     use crate::rocm_backend::testing::gpu;
     use crate::CpuStorage;
-
-    #[test]
-    fn kernels_get_the_numbers_they_compute_in() {
-        let single = Distribution::of(&[1.0, 2.0], Element::BF16);
-        assert_eq!(single.0[..4], 1f32.to_ne_bytes());
-        assert_eq!(single.0[4..8], 2f32.to_ne_bytes());
-        let double = Distribution::of(&[1.0, 2.0], Element::F64);
-        assert_eq!(double.0[..8], 1f64.to_ne_bytes());
-        assert_eq!(double.0[8..16], 2f64.to_ne_bytes());
-    }
 
     #[test]
     fn a_draw_goes_on_where_the_last_one_ended() -> Result<()> {

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 const MAX_ARGUMENTS: usize = 20;
 
 /// Bytes that a thread reads or writes at once.
-pub(super) const PACK: usize = 16;
+pub(crate) const PACK: usize = 16;
 
 /// An address on the device as a kernel's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! If a line has several blocks, or a result several lines, a second launch puts the partial results together; a third
 //! only for a result of so many lines that one block would take long.
 use super::family::{Kernel, Op};
-use super::launch::{Argument, Launch, Pointer};
+use super::launch::{Argument, Launch, Pointer, PACK};
 use super::launcher::{Card, Launcher, Refusal};
 use super::table::{reduce as table, Element};
-use super::teams::{Teams, PACK};
+use super::teams::Teams;
 use super::views::{KernelLayout, Merged, Operand, View};
 
 /// Bytes of the partial results that a thread keeps at once where neighbouring results are neighbours in memory.

@@ -1,9 +1,6 @@
 //! How launches deal rows to teams of threads: the host's side of `candle_rocm/rows.h`.
 use super::launcher::Card;
 
-/// Bytes that a lane reads or writes at once.
-pub(crate) const PACK: usize = 16;
-
 /// `width` threads to a row; a block has several teams, or is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Teams {
