@@ -21,7 +21,7 @@ PARTS := releases newest-release backend-tests kernel-tests mutations sabotage a
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock generate test unit kernels workbench emulator nvidia planner bench-gpu bench-host rocm-toolchain code-objects \
-	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator releases newest-release lint format \
+	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format \
 	regen acceptance bench clean
 
 help: ## List the targets.
@@ -116,6 +116,10 @@ mutants: setup emulator build/tools/bin/cargo-mutants ## Mutants of the Rust bac
 mutants-emulator: setup emulator build/tools/bin/cargo-mutants ## Mutants of the emulated device, likewise.
 	PYTHONPATH=tests $(BIN)/python -m mutants --emulator --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
 		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS))
+
+mutants-planner: setup emulator build/tools/bin/cargo-mutants ## Mutants of the planner of launches, likewise: unit and kernel tests.
+	PYTHONPATH=tests $(BIN)/python -m mutants --planner --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
+		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(ONLY),--only '$(ONLY)')
 
 build/tools/bin/cargo-mutants:
 	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools

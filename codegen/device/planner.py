@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import shutil
-import subprocess
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from codegen import programs
 from codegen.device.hip import Launch
 from codegen.device.tensor import Tensor
 from codegen.errors import ToolchainMissing
@@ -17,9 +17,10 @@ from codegen.rocm.workspaces import PLANNER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 LIBRARY = "libcandle_rocm_planner.so"
+LIBRARY_VARIABLE = "CANDLE_ROCM_PLANNER"
+"""Environment variable: the library to use instead of the one that is built here; for the planner's mutants."""
 
 _ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_bool)
 
@@ -117,17 +118,18 @@ def build_planner() -> Path:
 
     Raises ToolchainMissing if there is none then, or if it does not build.
     """
+    if named := os.environ.get(LIBRARY_VARIABLE):
+        return Path(named)
     built = PLANNER.target / "release" / LIBRARY
-    if shutil.which("cargo") is None:
+    if programs.find("cargo") is None:
         if not built.exists():
             raise ToolchainMissing("the planner of launches is not built", remedy="install Rust: https://rustup.rs")
         return built
     manifest = PLANNER.sources / "Cargo.toml"
-    command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", str(manifest)]
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(PLANNER.target)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", manifest]
+    done = programs.run(command, variables=programs.environment(CARGO_TARGET_DIR=str(PLANNER.target)))
     if done.returncode != 0:
         raise ToolchainMissing(
-            f"the planner of launches does not build: {done.stderr.strip()}", remedy="run `make planner`"
+            f"the planner of launches does not build: {programs.complains(done)}", remedy="run `make planner`"
         )
     return built

@@ -1,4 +1,4 @@
-"""`python -m mutants`: mutants of the ROCm backend on the emulated device, or of that device; run by `make mutants`.
+"""`python -m mutants`: mutants of the ROCm backend, its planner or the emulated device; run by `make mutants`.
 
 Exits with 1 if a mutant survives that accepted.yaml does not list, or if an entry of that file is out of date.
 """
@@ -22,6 +22,7 @@ from mutants.diff import touched, touched_lines
 from mutants.emulated import Emulated
 from mutants.kept import Bench, Subject, prepared
 from mutants.mutant import drawn, shard
+from mutants.planned import Planned
 from mutants.report import described, place_in_template, summary, survivors
 from mutants.results import Results
 from mutants.trial import Verdict
@@ -40,7 +41,7 @@ def main() -> int:
     asked = _arguments()
     repository = repository_root()
     work = work_folder("mutants")
-    subject: Subject = Emulated.here(work, _note) if asked.emulator else Backend.of(asked.release, work, _note)
+    subject = _subject(asked, work)
     folder = work / subject.state
     bench = prepared(subject, folder, repository / asked.program, asked.jobs, _note)
     sources = subject.sources
@@ -64,6 +65,12 @@ def main() -> int:
     return _report(bench, sources, wanted, campaign.try_all(wanted), repository)
 
 
+def _subject(asked: argparse.Namespace, work: Path) -> Subject:
+    if asked.planner:
+        return Planned.here(work, _note)
+    return Emulated.here(work, _note) if asked.emulator else Backend.of(asked.release, work, _note)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("release", nargs="?", default="0.11.1")
@@ -71,6 +78,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shard", default="1/1", help="part k of n: k/n")
     parser.add_argument("--emulator", action="store_true", help="of the emulated libraries, not of the backend")
+    parser.add_argument("--planner", action="store_true", help="of the planner of launches, by unit and kernel tests")
     parser.add_argument("--only", metavar="GLOB", help="only of files with such a path, such as '*/ops/reduce.rs'")
     parser.add_argument("--diff", help="only lines that changed since this commit")
     parser.add_argument("--jobs", type=int, default=1)

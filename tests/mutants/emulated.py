@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,22 +12,18 @@ from mutants.baseline import BaselineFailed, names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
 from mutants.files import MUTATED, digest_of, linked
 from mutants.mutant import listed
+from mutants.python_tests import run_either
 from mutants.switches import plainly
-from mutants.trial import Ended, run_lines, run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from mutants.mutant import Mutant
+    from mutants.trial import Ended
 
 CRATES = ("amdhip64", "rocblas", "runtime")
 FIRST_MODULE = re.compile(rb"^(?:pub )?mod \w+;$", re.MULTILINE)
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider", "-p", "no:randomly")
-FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<name>\S+)")
-PASSED = re.compile(r"^(?P<count>\d+ passed(?:, \d+ skipped)?) in ")
-TESTS_FAILED = 1
-"""pytest's exit status; 2 to 5 mean that it could not run them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +124,7 @@ class Emulated:
         to_the_end: bool = False,
     ) -> Ended:
         """Run tests of a program of Rust's, or a file of Python tests until one fails."""
-        if not program.endswith(".py"):
-            return run_tests(program, tests, environment, cwd=cwd, timeout=timeout, to_the_end=to_the_end)
-        ended = run_lines([*PYTEST, program], environment, cwd=cwd, timeout=timeout)
-        return read_pytest(ended, program)
+        return run_either(program, tests, environment, cwd=cwd, timeout=timeout, to_the_end=to_the_end)
 
     def _compiled(self) -> Compilation:
         root, target = self.scratch.root, str(self.scratch.target_dir.resolve())
@@ -147,20 +139,3 @@ class Emulated:
         files = sorted((repository_root() / "tests" / "emulator").glob("test_*.py"))
         python = tuple(Program(f"pytest/{file.stem}", str(file)) for file in files)
         return Compilation(done.ok, (*done.programs, *python), done.errors, done.output)
-
-
-def read_pytest(ended: Ended, program: str) -> Ended:
-    """What pytest's last lines say: the first failure, or one `test` that stands for as many as passed."""
-    lines = ended.output.splitlines()
-    failures = [found["name"] for line in lines if (found := FAILED.match(line)) is not None]
-    counts = [found["count"] for line in lines if (found := PASSED.match(line)) is not None]
-    name = program.rsplit("/", maxsplit=1)[-1]
-    return Ended(
-        status=ended.status if ended.status in (0, TESTS_FAILED) or (ended.status or 0) < 0 else None,
-        failed=failures[0] if failures and ended.status == TESTS_FAILED else "",
-        passed=frozenset(f"{name} ({count})" for count in counts),
-        closing=bool(counts),
-        timed_out=ended.timed_out,
-        seconds=ended.seconds,
-        output=ended.output,
-    )

@@ -11,6 +11,7 @@ OURS = re.compile(r"\bCANDLE_ROCM_[A-Z]+(?:_[A-Z]+)*\b(?!_)")
 SUFFIXES = {".rs", ".j2", ".py"}
 INTERNAL = {
     "CANDLE_ROCM_ALONE": "a generated test asks itself whether it is the process that it started",
+    "CANDLE_ROCM_PLANNER": "tests/mutants names the planner's library with mutants in it",
     "CANDLE_ROCM_PROCESS_TREE": "verify marks what it starts with it",
     "CANDLE_ROCM_WORK": "the tests' own work folder",
 }

@@ -61,9 +61,15 @@ def test_a_site_of_a_later_phase_with_a_stand_in(scan: Scan) -> None:
 
 def test_a_site_of_a_later_phase_that_rustc_demands_now(scan: Scan) -> None:
     """Where a mirrored arm will do, phase 1 writes the final form at once."""
+    decision = only(scan, "candle-core/benches/benchmarks/mod.rs", item="Device::sync")
+
+    assert (decision.state, decision.phase, decision.lands) == (State.HANDLED, 7, 1)
+
+
+def test_a_site_that_calls_what_a_later_phase_brings_gets_a_stand_in(scan: Scan) -> None:
     decision = only(scan, "candle-core/src/tensor.rs", item="Tensor::to_scalar")
 
-    assert (decision.state, decision.phase, decision.lands) == (State.HANDLED, 3, 1)
+    assert (decision.phase, decision.lands, decision.stand_in) == (3, 3, 1)
 
 
 def test_a_match_with_a_fallback_arm_can_wait(scan: Scan) -> None:

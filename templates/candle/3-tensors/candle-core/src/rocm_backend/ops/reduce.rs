@@ -172,7 +172,9 @@ mod tests {
         }
         assert_eq!(sums?, wanted);
         // 2 results of 20000 lines: 78 partial results to a thread of a block, of which 32 are worth a block.
-        let finish = launches.iter().filter(|launch| launch.kernel == "sum_u32_finish");
+        let finish = launches
+            .iter()
+            .filter(|launch| launch.kernel == "sum_u32_finish");
         let grids: Vec<_> = finish.map(|launch| launch.grid).collect();
         assert_eq!(grids, [[2, 2, 1], [1, 1, 1]]);
         Ok(())

@@ -348,10 +348,7 @@ impl Attention<'_> {
     ) -> Result<()> {
         let sizes = &self.sizes;
         let (columns, rows) = width;
-        let of_part = sizes
-            .keys
-            .div_ceil(sizes.parts(self.device.card()))
-            .max(1);
+        let of_part = sizes.keys.div_ceil(sizes.parts(self.device.card())).max(1);
         let parts = sizes.keys.div_ceil(of_part).max(1);
         let groups = (sizes.queries * sizes.group()).div_ceil(rows);
         let queries = sizes.batch * sizes.heads * sizes.queries;
