@@ -126,7 +126,7 @@ def build_planner() -> Path:
             raise ToolchainMissing("the planner of launches is not built", remedy="install Rust: https://rustup.rs")
         return built
     manifest = PLANNER.sources / "Cargo.toml"
-    command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", manifest]
+    command: list[str | Path] = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", manifest]
     done = programs.run(command, variables=programs.environment(CARGO_TARGET_DIR=str(PLANNER.target)))
     if done.returncode != 0:
         raise ToolchainMissing(
