@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from codegen.paths import repository_root
 from codegen.verify.scratch import ScratchTree, tree_files
-from mutants.baseline import BaselineFailed, names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
 from mutants.files import MUTATED, digest_of, linked
 from mutants.mutant import listed
-from mutants.python_tests import run_either
+from mutants.python_tests import cases_of, run_either
 from mutants.switches import plainly
 
 if TYPE_CHECKING:
@@ -94,24 +93,8 @@ class Emulated:
             return self._compiled()
 
     def cases(self, programs: Sequence[Program], environment: Mapping[str, str]) -> list[tuple[Program, str]]:
-        """The unit tests, and each file of Python tests with the number of its tests that pass.
-
-        Raises BaselineFailed if no file of Python tests asks for a mutant: then they used other libraries.
-        """
-        found = []
-        record = self.work / "asked"
-        record.write_text("", "ascii")
-        for program in programs:
-            if program.name.startswith("pytest/"):
-                self.say(f"{program.name} once, to compile its kernels")
-                variables = {**environment, "CANDLE_ROCM_REACHED": str(record)}
-                ended = self.run(program.path, [], variables, cwd=repository_root(), timeout=1800)
-                found += [(program, name) for name in ended.passed or {f"does not pass: {ended.output}"}]
-            else:
-                found += [(program, name) for name in names_of(program, environment)]
-        if not record.read_text("ascii"):
-            raise BaselineFailed("no file of Python tests reaches a mutant: they use other libraries")
-        return found
+        """The unit tests, and each file of Python tests. Raises BaselineFailed if none of these reaches a mutant."""
+        return cases_of(programs, environment, self.work / "asked", self.say)
 
     @staticmethod
     def run(

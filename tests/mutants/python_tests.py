@@ -6,11 +6,15 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from codegen.paths import repository_root
+from mutants.baseline import BaselineFailed, names_of
 from mutants.trial import Ended, run_lines, run_tests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from mutants.building import Program
 
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider", "-p", "no:randomly")
 FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<name>\S+)")
@@ -32,6 +36,29 @@ def run_either(
     if not program.endswith(".py"):
         return run_tests(program, tests, environment, cwd=cwd, timeout=timeout, to_the_end=to_the_end)
     return read_pytest(run_lines([*PYTEST, program], environment, cwd=cwd, timeout=timeout), program)
+
+
+def cases_of(
+    programs: Sequence[Program], environment: Mapping[str, str], record: Path, say: Callable[[str], None]
+) -> list[tuple[Program, str]]:
+    """The unit tests, and each file of Python tests with the number of its tests that pass.
+
+    `record` is a file to write to. Raises BaselineFailed if no file of Python tests asks for a mutant: then they used
+    other libraries.
+    """
+    found = []
+    record.write_text("", "ascii")
+    for program in programs:
+        if program.name.startswith("pytest/"):
+            say(f"{program.name} once, to compile its kernels")
+            variables = {**environment, "CANDLE_ROCM_REACHED": str(record)}
+            ended = run_either(program.path, [], variables, cwd=repository_root(), timeout=1800)
+            found += [(program, name) for name in ended.passed or {f"does not pass: {ended.output}"}]
+        else:
+            found += [(program, name) for name in names_of(program, environment)]
+    if not record.read_text("ascii"):
+        raise BaselineFailed("no file of Python tests reaches a mutant: they use other libraries")
+    return found
 
 
 def read_pytest(ended: Ended, program: str) -> Ended:
