@@ -20,7 +20,7 @@ OWN = "CANDLE_ROCM_"
 PLACES = frozenset(
     f"{OWN}{name}"
     for name in ("DEBIAN_MIRROR", "EMULATOR_CACHE", "EMULATOR_CXX", "EMULATOR_SEED", "EMULATOR_TRACE", "FETCH_DIR")
-) | {f"{OWN}HIP", f"{OWN}WORK"}
+) | {f"{OWN}HIP", f"{OWN}PLANNER", f"{OWN}WORK"}
 """Settings that tests take over: where things lie, who compiles, in which order the device works."""
 SWITCHES = frozenset({f"{OWN}MUTANT", f"{OWN}REACHED"})
 """Taken over too: libraries with mutants in them ask for these, and no others do."""
