@@ -52,6 +52,23 @@ def test_views(kernels: Kernels, element: DType) -> None:
 
 
 @pytest.mark.parametrize("element", SIZES, ids=str)
+def test_launches_go_on_where_those_before_ended(
+    kernels: Kernels, element: DType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for tensors that one launch cannot cover."""
+    monkeypatch.setitem(kernels.limits, "elements", 32)
+    for view in (*VIEWS, *ROWS):
+        x, array = view.make(kernels.device, element)
+        y = contiguous(kernels, x)
+        assert_moved(y, array)
+    rows = Tensor.from_numpy(kernels.device, random_values(element, (30, 11)), element).narrow(1, 3, 7)
+    y = Tensor.empty(kernels.device, (30, 7), element)
+    assert len(kernels.plan("copy2d", x=rows, y=y)) > 2
+    copy2d(kernels, rows, y)
+    assert_moved(y, rows.numpy())
+
+
+@pytest.mark.parametrize("element", SIZES, ids=str)
 def test_rows(kernels: Kernels, element: DType) -> None:
     for view in ROWS:
         x, array = view.make(kernels.device, element)
