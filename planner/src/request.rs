@@ -6,9 +6,10 @@ use crate::rocm_backend::plan::index_add::AddingRows;
 use crate::rocm_backend::plan::indexing::Placing;
 use crate::rocm_backend::plan::scatter_add::Adding;
 use crate::rocm_backend::plan::table::{self, Element};
+use crate::rocm_backend::plan::upsample::{bilinear, Aligned};
 use crate::rocm_backend::plan::{
-    self, im2col, Aligned, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel,
-    Number, Op, Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
+    self, im2col, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel, Number, Op,
+    Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
 };
 use serde::Deserialize;
 
@@ -488,7 +489,7 @@ impl Asked for Operation {
                 )?;
                 let aligned = factors.map_or(Aligned::Corners, Aligned::Edges);
                 let images = Images::of(x.operand()?)?;
-                plan::bilinear(recorder, kernel, &images, y.size()?, aligned, y.start()?)
+                bilinear(recorder, kernel, &images, y.size()?, aligned, y.start()?)
             }
             Self::Copy2d { x, y } => {
                 plan::copy2d(recorder, [x.operand()?, y.operand()?], x.element()?)

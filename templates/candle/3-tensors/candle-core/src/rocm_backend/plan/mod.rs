@@ -25,7 +25,8 @@ mod teams;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tiles;
-mod upsample;
+#[allow(dead_code)] // releases before 0.9.2 do not interpolate
+pub(crate) mod upsample;
 mod views;
 mod widths;
 
@@ -50,7 +51,7 @@ pub(crate) use random::{random, Counter, Distribution, Drawn};
 pub(crate) use reduce::reduce;
 pub(crate) use scatter_add::scatter_add;
 pub(crate) use teams::Teams;
-pub(crate) use upsample::{bilinear, nearest, Aligned};
+pub(crate) use upsample::nearest;
 pub(crate) use views::{Contiguous, Divisor, Merged, Operand, View};
 #[cfg(test)]
 pub(crate) use widths::Widened;

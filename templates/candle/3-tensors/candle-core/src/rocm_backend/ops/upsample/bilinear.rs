@@ -2,7 +2,8 @@
 use super::resample::resampled;
 use crate::rocm_backend::ops::copy::contiguous;
 use crate::rocm_backend::ops::operand::{kernel, Operand};
-use crate::rocm_backend::plan::{self, table::upsample as table, Aligned};
+use crate::rocm_backend::plan::table::upsample as table;
+use crate::rocm_backend::plan::upsample::{bilinear, Aligned};
 use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result};
 
@@ -33,7 +34,7 @@ pub(in crate::rocm_backend) fn upsample_bilinear2d(
     let types = [x.element(OP)?];
     let kernel = kernel(&table::UPSAMPLE_BILINEAR2D, &types, x.dtype(), OP)?;
     resampled(x, [height, width], |x, device, y| {
-        plan::bilinear(device, kernel, x, [height, width], aligned, y)
+        bilinear(device, kernel, x, [height, width], aligned, y)
     })
 }
 
