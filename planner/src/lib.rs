@@ -7,7 +7,7 @@ mod request;
 mod rocm_backend;
 
 use recorder::{Allocate, Recorder};
-use request::{Asked, Request};
+use request::Request;
 use std::ffi::{c_char, CStr, CString};
 
 /// The launches of a request, `{"launches": [...]}`, or `{"refused": "why"}`; the text is given back to

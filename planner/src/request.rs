@@ -303,12 +303,9 @@ impl Tensor {
     }
 }
 
-pub(crate) trait Asked {
-    fn plan(&self, recorder: &Recorder) -> Result<(), Refusal>;
-}
-
-impl Asked for Operation {
-    fn plan(&self, recorder: &Recorder) -> Result<(), Refusal> {
+impl Operation {
+    /// Has the recorder write down what is launched.
+    pub(crate) fn plan(&self, recorder: &Recorder) -> Result<(), Refusal> {
         match self {
             Self::Unary { op, x, y } => {
                 let kernel = kernel(table::unary::OPS, op, &[x])?;

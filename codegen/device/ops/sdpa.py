@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from codegen.device.hip import Launch
 from codegen.device.kernels import MAX_GRID, grid_for, pointer, u32
-from codegen.device.ops.planes import divisor
 from codegen.device.tensor import Tensor
+from codegen.kernels.layout import Divisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,9 +87,9 @@ class Attention:
         return b"".join(
             (
                 struct.pack("<13q", *steps, *mask),
-                divisor(self.q.shape[1]),
-                divisor(self.group),
-                divisor(self.queries),
+                Divisor.of(self.q.shape[1]).pack(),
+                Divisor.of(self.group).pack(),
+                Divisor.of(self.queries).pack(),
                 struct.pack("<3I", self.keys, self.q.shape[3], self.columns),
                 struct.pack("<2f2I", self.scale, self.cap, self.causal, self.packed),
             )
@@ -161,7 +161,12 @@ def _tiles(numbers: dict[str, int], y: Tensor, attention: Attention) -> Iterator
     """The launches for many queries."""
     width = _width(attention.columns) or WIDTHS[-1]
     along, parts = -(-attention.queries // numbers["tile"]), -(-attention.columns // width)
-    arguments = (pointer(y.address), *attention.operands, attention.pack(), divisor(along) + divisor(parts))
+    arguments = (
+        pointer(y.address),
+        *attention.operands,
+        attention.pack(),
+        Divisor.of(along).pack() + Divisor.of(parts).pack(),
+    )
     symbol = f"sdpa_tiles_{y.dtype}_{width}"
     return _items(symbol, numbers["block"], attention.heads * parts * along, arguments, numbers["tile_lds"])
 
@@ -175,13 +180,13 @@ def _split(kernels: Kernels, y: Tensor, attention: Attention, width: int, parts:
     slots = attention.heads * attention.queries * parts if parts > 1 else 0
     totals, sums = y.device.allocate(slots * 8), y.device.allocate(slots * attention.columns * 4)
     places = tuple(pointer(address) for address in (y.address, totals.address, sums.address))
-    split = b"".join(map(divisor, (parts, groups, attention.k.shape[1]))) + u32(of_part)
+    split = b"".join(Divisor.of(size).pack() for size in (parts, groups, attention.k.shape[1])) + u32(of_part)
     count = attention.heads // attention.group * groups * parts
     arguments = (*places, *attention.operands, attention.pack(), split)
     lds = block // TEAM * (width * 4 + 8)  # sums and a total of every team
     kernels.launch(FAMILY, _items(f"sdpa_split_{y.dtype}_{width}", block, count, arguments, lds))
     if parts > 1:
-        combining = (*places, u32(parts), divisor(attention.columns), u32(y.view.count))
+        combining = (*places, u32(parts), Divisor.of(attention.columns).pack(), u32(y.view.count))
         grid = grid_for(y.view.count, block)
         kernels.launch(FAMILY, [Launch(f"sdpa_combine_{y.dtype}", grid, (block, 1, 1), combining)])
     y.device.free(totals)
