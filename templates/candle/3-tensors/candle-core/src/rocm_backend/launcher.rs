@@ -21,6 +21,7 @@ const LIMITS: Limits = if cfg!(test) {
 };
 #[cfg(test)]
 pub(super) const MAX_LAUNCH: usize = LIMITS.elements;
+#[cfg(test)]
 pub(super) const MAX_GRID: usize = LIMITS.blocks;
 #[cfg(test)]
 pub(super) const MAX_GRID_Y: usize = LIMITS.blocks_y;
@@ -38,7 +39,7 @@ impl Launcher for RocmDevice {
     }
 
     fn tuning(&self) -> Tuning {
-        self.tuning()
+        self.gpu().kernels().tuning()
     }
 
     fn limits(&self) -> Limits {
@@ -110,16 +111,6 @@ impl Gpu {
 }
 
 impl RocmDevice {
-    /// A launch of a kernel on the device's stream.
-    pub(super) fn launch(&self, kernel: Kernel) -> HipResult<Launch<'_, Self>> {
-        Ok(Launch::new(self, kernel))
-    }
-
-    /// Whose numbers the kernel table has for this device.
-    pub(super) fn tuning(&self) -> Tuning {
-        self.gpu().kernels().tuning()
-    }
-
     /// A kernel's code, loaded on the device's GPU, which is the current one then.
     fn function(&self, kernel: Kernel) -> HipResult<Function> {
         let gpu = self.gpu();

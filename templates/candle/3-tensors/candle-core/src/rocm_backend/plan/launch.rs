@@ -2,7 +2,6 @@
 use super::family::Kernel;
 use super::launcher::Launcher;
 use std::ffi::c_void;
-use std::marker::PhantomData;
 
 /// The most arguments that a kernel takes.
 const MAX_ARGUMENTS: usize = 20;
@@ -62,7 +61,6 @@ pub(crate) struct Launch<'a, L> {
     arguments: [*mut c_void; MAX_ARGUMENTS],
     sizes: [usize; MAX_ARGUMENTS],
     count: usize,
-    borrowed: PhantomData<&'a ()>,
 }
 
 impl<'a, L: Launcher> Launch<'a, L> {
@@ -77,7 +75,6 @@ impl<'a, L: Launcher> Launch<'a, L> {
             arguments: [std::ptr::null_mut(); MAX_ARGUMENTS],
             sizes: [0; MAX_ARGUMENTS],
             count: 0,
-            borrowed: PhantomData,
         }
     }
 
@@ -149,7 +146,6 @@ impl<'a, L: Launcher> Launch<'a, L> {
             arguments: self.arguments,
             sizes: self.sizes,
             count: self.count,
-            borrowed: self.borrowed,
         }
     }
 

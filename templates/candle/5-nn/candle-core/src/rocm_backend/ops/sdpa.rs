@@ -3,7 +3,6 @@
 //! Many queries are cut into tiles, and a block walks over the keys for each. Of few queries, the keys are dealt to
 //! several blocks, whose results a second launch puts together.
 use super::operand::{kernel_form, uninit, Operand};
-use crate::rocm_backend::launcher::MAX_GRID;
 use crate::rocm_backend::plan::table::sdpa as table;
 use crate::rocm_backend::plan::Divisor;
 use crate::rocm_backend::plan::{Argument, Card, Kernel, Launch, Launcher, Op, Pointer};
@@ -324,10 +323,11 @@ impl Attention<'_> {
             first: 0,
         };
         let count = sizes.batch * sizes.heads * parts * along;
-        for first in (0..count).step_by(MAX_GRID) {
+        let most = self.device.limits().blocks;
+        for first in (0..count).step_by(most) {
             tiles.first = first as u32;
-            let launch = self.device.launch(kernel)?;
-            let launch = launch.threads(MAX_GRID.min(count - first), table::BLOCK);
+            let launch = Launch::new(self.device, kernel);
+            let launch = launch.threads(most.min(count - first), table::BLOCK);
             let launch = launch.lds(table::TILE_LDS).arg(&self.y);
             let launch = self.with_operands(launch).arg(packed).arg(&tiles);
             // SAFETY: the arguments of tiles kernels; the tensors fit together, and Candle's layouts stay within their
@@ -366,10 +366,11 @@ impl Attention<'_> {
         let count = sizes.batch * sizes.key_heads * groups * parts;
         // Sums and a total of every team.
         let lds = table::BLOCK / TEAM * (columns * 4 + 8);
-        for first in (0..count).step_by(MAX_GRID) {
+        let most = self.device.limits().blocks;
+        for first in (0..count).step_by(most) {
             split.first = first as u32;
-            let launch = self.device.launch(kernel)?;
-            let launch = launch.threads(MAX_GRID.min(count - first), table::BLOCK);
+            let launch = Launch::new(self.device, kernel);
+            let launch = launch.threads(most.min(count - first), table::BLOCK);
             let launch = launch.lds(lds).arg(&self.y).arg(&total).arg(&sum);
             let launch = self.with_operands(launch).arg(packed).arg(&split);
             // SAFETY: the arguments of split kernels; as for tiles, and if there are several parts there is room for a
@@ -380,7 +381,7 @@ impl Attention<'_> {
             let (parts, columns) = (parts as u32, Divisor::of(sizes.columns));
             let results = queries * sizes.columns;
             let count = results as u32;
-            let launch = self.device.launch(combine)?;
+            let launch = Launch::new(self.device, combine);
             let launch = launch.strided(results.div_ceil(table::BLOCK), table::BLOCK);
             let launch = launch.arg(&self.y).arg(&total).arg(&sum);
             let launch = launch.arg(&parts).arg(&columns).arg(&count);
@@ -399,6 +400,7 @@ impl Attention<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::launcher::MAX_GRID;
     use crate::rocm_backend::ops::to_cpu_storage;
     use crate::rocm_backend::testing::{allocations_of, gpu, launches_of, Launched};
     use crate::{CpuStorage, Device, Storage, Tensor};
