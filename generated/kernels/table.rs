@@ -499,6 +499,7 @@ pub(crate) mod im2col {
     pub(crate) const SPAN_BYTES: usize = 128;
     pub(crate) const TILE_PIXELS: usize = 16;
     pub(crate) const PACK_BYTES: usize = 8;
+    pub(crate) const LDS_BANKS: usize = 128;
     pub(crate) const TILE_BYTES: Tuned = Tuned([16384, 32768]);
 
     pub(crate) const FAMILY: &Family = &Family {
@@ -875,6 +876,7 @@ pub(crate) mod reduce {
     pub(crate) const BLOCKS_PER_PROCESSOR: usize = 8;
     pub(crate) const BLOCKS_OF_PACKS: usize = 4;
     pub(crate) const LEAST_PER_THREAD: usize = 4;
+    pub(crate) const COLUMN_STATES: usize = 32;
     pub(crate) const LEAST_PARTIALS: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
@@ -992,6 +994,9 @@ pub(crate) mod scatter_add {
     pub(crate) const WALK: usize = 131072;
     pub(crate) const LDS: usize = 32768;
     pub(crate) const CACHED: usize = 4194304;
+    pub(crate) const MAX_WIDTH: usize = 32;
+    pub(crate) const LEAST_STRIP: usize = 32;
+    pub(crate) const MAX_STEPS: usize = 8388608;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 18,
@@ -1026,6 +1031,8 @@ pub(crate) mod sdpa {
     use super::*;
 
     pub(crate) const BLOCK: usize = 256;
+    pub(crate) const TEAM: usize = 16;
+    pub(crate) const QUAD: usize = 4;
     pub(crate) const TILE: usize = 64;
     pub(crate) const DEPTH: usize = 32;
     pub(crate) const STAGED_VALUES: usize = 2048;

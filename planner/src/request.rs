@@ -149,6 +149,18 @@ pub(crate) enum Operation {
         heads_inside: bool,
         y: Tensor,
     },
+    Sdpa {
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Option<Tensor>,
+        scale: f32,
+        softcapping: f32,
+        causal: bool,
+        /// Of a head's keys, 0 for tiles of queries; if not given, the sizes decide.
+        parts: Option<usize>,
+        y: Tensor,
+    },
     Argsort {
         x: Tensor,
         ascending: bool,
@@ -525,6 +537,31 @@ impl Operation {
                 };
                 let (x, cos, sin) = (x.contiguous()?, cos.contiguous()?, sin.contiguous()?);
                 nn_plan::rope(recorder, rotation, x, cos, sin, y.start()?)
+            }
+            Self::Sdpa {
+                q,
+                k,
+                v,
+                mask,
+                scale,
+                softcapping,
+                causal,
+                parts,
+                y,
+            } => {
+                let attention = nn_plan::Attention {
+                    q: q.operand()?,
+                    k: k.operand()?,
+                    v: v.operand()?,
+                    mask: mask.as_ref().map(Tensor::operand).transpose()?,
+                    element: q.element()?,
+                    scores: nn_plan::Scores {
+                        scale: *scale,
+                        softcapping: *softcapping,
+                        causal: *causal,
+                    },
+                };
+                nn_plan::sdpa(recorder, &attention, *parts, y.start()?)
             }
             Self::Argsort { x, ascending, y } => {
                 plan::argsort(recorder, x.contiguous()?, *ascending, y.start()?)

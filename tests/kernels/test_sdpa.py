@@ -279,7 +279,7 @@ def test_many_keys_are_dealt_to_blocks(kernels: Kernels) -> None:
 
 @pytest.mark.parametrize("parts", [0, 3], ids=["tiles", "parts"])
 def test_grids_that_take_several_launches(kernels: Kernels, monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
-    monkeypatch.setattr("codegen.device.ops.sdpa.MAX_GRID", 2)
+    monkeypatch.setattr(kernels, "limits", {"blocks": 2})
     Case(batch=2, heads=3, queries=2, keys=9, parts=parts).check(kernels)
 
 

@@ -6,9 +6,6 @@ use super::planes::{paint, Canvas, Images, PlaneKernel, Planes};
 use super::table::{im2col as table, Element};
 use super::views::Divisor;
 
-/// What all banks of LDS deliver at once, in bytes.
-const LDS_BANKS: usize = 128;
-
 /// The largest number that kernels compute places with.
 pub(crate) const MAX_PLACE: usize = i32::MAX as usize;
 
@@ -145,7 +142,7 @@ impl Tile {
         let (length, spans) = row_length(window, pixels, taps);
         // Lanes that go on from one row to the next find it in the banks that follow.
         let next = taps * if spans { window.dilation } else { 1 };
-        let banks = LDS_BANKS / size;
+        let banks = table::LDS_BANKS / size;
         let pitch = length + (next + banks - length % banks) % banks;
         let rows = if taps == width {
             tile_rows(room / pitch, kernel_rows, table::PACK_BYTES / size)

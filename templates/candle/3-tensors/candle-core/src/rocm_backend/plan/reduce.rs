@@ -10,9 +10,6 @@ use super::table::{reduce as table, Element};
 use super::teams::Teams;
 use super::views::{KernelLayout, Merged, Operand, View};
 
-/// Bytes of the partial results that a thread keeps at once where neighbouring results are neighbours in memory.
-const COLUMN_STATES: usize = 32;
-
 /// Writes to `y` a result for each element of the dimensions that are not in `dims`: of x's type `element`, or u32 if `op`
 /// finds indices. Extremes are of one dimension, and nothing is of a tensor without elements.
 pub(crate) fn reduce<L: Launcher>(
@@ -403,7 +400,7 @@ impl<'a, L: Launcher> Reduction<'a, L> {
     /// Neighbouring lines that a thread can read at once, wherever it is.
     fn column_lanes(&self) -> usize {
         let size = self.element.size();
-        let lanes = (COLUMN_STATES / self.state_size()).min(PACK / size);
+        let lanes = (table::COLUMN_STATES / self.state_size()).min(PACK / size);
         let kept = &self.lines.kept;
         let [strides] = &kept.strides;
         if strides[0] != 1 {

@@ -6,15 +6,6 @@ use super::launcher::{Launcher, Refusal};
 use super::table::{scatter_add as table, Element};
 use super::views::{Contiguous, Merged, View};
 
-/// Columns that a block of the LDS form takes at most; more would not make its accesses any wider.
-const MAX_WIDTH: usize = 32;
-
-/// Columns of a strip at least, so that accesses to x and to targets that lie side by side fill cache lines.
-const MIN_STRIP: usize = 32;
-
-/// Elements of a column in the LDS form: as many rounds as that, and a round's bids still have 32 bits.
-const MAX_STEPS: usize = 1 << 23;
-
 /// How elements are added. All but the last way add in the order of x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Adding {
@@ -79,14 +70,14 @@ fn walks(Space { left, n, right }: Space) -> bool {
 
 /// Whether sums in LDS are worth it: the targets are not many more than the elements.
 fn lds_pays(space: Space, size: usize) -> bool {
-    size <= 8 * space.n && space.n <= MAX_STEPS
+    size <= 8 * space.n && space.n <= table::MAX_STEPS
 }
 
 /// Columns of `right` that a block sums in LDS together, a power of two.
 ///
 /// None if the targets do not fit, or if so few columns fit that accesses to neighbouring ones would be wasted.
 fn width_in_lds(right: usize, size: usize, element: Element) -> Option<usize> {
-    let wanted = right.next_power_of_two().min(MAX_WIDTH);
+    let wanted = right.next_power_of_two().min(table::MAX_WIDTH);
     let fitting = table::LDS / (size.max(1) * (std::mem::size_of::<u32>() + element.wide_size()));
     let width = wanted.min(1 << fitting.checked_ilog2()?);
     (width >= wanted.min(8)).then_some(width)
@@ -150,7 +141,7 @@ fn columns_of_strip(right: usize, size: usize, element: Element) -> usize {
     }
     fitting
         .checked_ilog2()
-        .map_or(MIN_STRIP, |log2| MIN_STRIP.max(1 << log2))
+        .map_or(table::LEAST_STRIP, |log2| table::LEAST_STRIP.max(1 << log2))
 }
 
 /// Launches a thread for each element of x, strip after strip of columns; what is left over comes last.
@@ -265,8 +256,8 @@ mod tests {
         // Not many more targets than elements.
         assert_eq!(adding(40, 1, 320), Adding::Lds);
         assert_eq!(adding(40, 1, 321), Adding::Atomic);
-        assert_eq!(adding(MAX_STEPS, 1, 9), Adding::Lds);
-        assert_eq!(adding(MAX_STEPS + 1, 1, 9), Adding::Atomic);
+        assert_eq!(adding(table::MAX_STEPS, 1, 9), Adding::Lds);
+        assert_eq!(adding(table::MAX_STEPS + 1, 1, 9), Adding::Atomic);
     }
 
     #[test]

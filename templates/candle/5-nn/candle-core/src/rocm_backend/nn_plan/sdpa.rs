@@ -1,0 +1,694 @@
+//! Scaled dot product attention in one pass over keys and values.
+//!
+//! Many queries are cut into tiles, and a block walks over the keys for each. Of few queries, the keys are dealt to
+//! several blocks, whose results a second launch puts together.
+use crate::rocm_backend::plan::table::{sdpa as table, Element};
+use crate::rocm_backend::plan::{
+    Argument, Card, Divisor, Kernel, Launch, Launcher, Operand, Pointer, Refusal,
+};
+
+/// Kernels for rows of up to so many columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Width {
+    columns: usize,
+    form: usize,
+    /// Queries that a block of a split has.
+    rows: usize,
+}
+
+const WIDTHS: [Width; 3] = [
+    Width {
+        columns: table::FORM_64_COLUMNS,
+        form: table::FORM_64,
+        rows: table::FORM_64_ROWS,
+    },
+    Width {
+        columns: table::FORM_128_COLUMNS,
+        form: table::FORM_128,
+        rows: table::FORM_128_ROWS,
+    },
+    Width {
+        columns: table::FORM_256_COLUMNS,
+        form: table::FORM_256,
+        rows: table::FORM_256_ROWS,
+    },
+];
+
+impl Width {
+    /// The narrowest that holds a row; `None` if the widest does not.
+    fn of(columns: usize) -> Option<Self> {
+        WIDTHS.into_iter().find(|width| columns <= width.columns)
+    }
+}
+
+/// How products of queries and keys become scores.
+#[derive(Clone, Copy, Debug)]
+pub struct Scores {
+    /// What products are multiplied with.
+    pub scale: f32,
+    /// Scores s become cap * tanh(s / cap); 1 for none.
+    pub softcapping: f32,
+    /// Whether query i of m sees only the first n - m + i + 1 of n keys. A mask overrides it.
+    pub causal: bool,
+}
+
+/// What attends to what: q (batch, heads, queries, depth), k (batch, key heads, keys, depth), v (batch, key heads, keys,
+/// columns), and the mask (batch, heads, queries, keys).
+///
+/// Heads are a multiple of key heads. The mask may be any view, the others any whose last dimension is contiguous.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attention<'a> {
+    pub(crate) q: Operand<'a>,
+    pub(crate) k: Operand<'a>,
+    pub(crate) v: Operand<'a>,
+    pub(crate) mask: Option<Operand<'a>>,
+    pub(crate) element: Element,
+    pub(crate) scores: Scores,
+}
+
+impl Attention<'_> {
+    /// The shape of the result: (batch, heads, queries, columns). A refusal of what the kernels cannot do.
+    pub(crate) fn results(&self) -> Result<[usize; 4], Refusal> {
+        let has_gaps = |operand: &Operand<'_>| {
+            let view = &operand.view;
+            view.shape.last() > Some(&1) && view.strides.last() != Some(&1)
+        };
+        if [self.q, self.k, self.v].iter().any(has_gaps) {
+            return Err(refused(
+                "the last dimension of queries, keys and values has to be contiguous",
+            ));
+        }
+        let sizes = Sizes::of(self)?;
+        sizes.check()?;
+        Ok([sizes.batch, sizes.heads, sizes.queries, sizes.columns])
+    }
+
+    /// Of q, k, v and the mask.
+    fn addresses(&self) -> [Pointer; 4] {
+        let mask = self.mask.map_or(Pointer::NULL, |mask| mask.start());
+        [self.q.start(), self.k.start(), self.v.start(), mask]
+    }
+
+    /// Whether rows of q, k and v consist of quads, and each of those is aligned.
+    fn is_packed(&self) -> bool {
+        [self.q, self.k, self.v].iter().all(|operand| {
+            let view = &operand.view;
+            let mut steps = view.strides[..3].iter().chain(&view.shape[3..]);
+            steps.all(|step| step % table::QUAD == 0)
+                && operand
+                    .start()
+                    .is_multiple_of(table::QUAD * self.element.size())
+        })
+    }
+
+    fn pack(&self, sizes: &Sizes) -> KernelAttention {
+        let strides = |operand: Operand<'_>| {
+            let strides = operand.view.strides;
+            [strides[0] as i64, strides[1] as i64, strides[2] as i64]
+        };
+        KernelAttention {
+            strides: [
+                strides(self.q),
+                strides(self.k),
+                strides(self.v),
+                self.mask.map_or([0; 3], strides),
+            ],
+            mask_key: self.mask.map_or(0, |mask| mask.view.strides[3] as i64),
+            heads: Divisor::of(sizes.heads),
+            group: Divisor::of(sizes.group()),
+            queries: Divisor::of(sizes.queries),
+            keys: sizes.keys as u32,
+            depth: sizes.depth as u32,
+            columns: sizes.columns as u32,
+            scale: self.scores.scale,
+            cap: self.scores.softcapping,
+            causal: (self.scores.causal && self.mask.is_none()).into(),
+            packed: self.is_packed().into(),
+        }
+    }
+}
+
+fn refused(what: &str) -> Refusal {
+    Refusal(format!("sdpa: {what}"))
+}
+
+/// How many there are; heads, queries and keys are those of a batch entry or head.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    batch: usize,
+    heads: usize,
+    key_heads: usize,
+    queries: usize,
+    keys: usize,
+    /// Elements of a query or key.
+    depth: usize,
+    /// Elements of a value.
+    columns: usize,
+}
+
+impl Sizes {
+    fn of(attention: &Attention<'_>) -> Result<Self, Refusal> {
+        let shapes = (
+            attention.q.view.shape,
+            attention.k.view.shape,
+            attention.v.view.shape,
+        );
+        match shapes {
+            (&[batch, heads, queries, depth], &[_, key_heads, keys, _], &[.., columns]) => {
+                Ok(Self {
+                    batch,
+                    heads,
+                    key_heads,
+                    queries,
+                    keys,
+                    depth,
+                    columns,
+                })
+            }
+            _ => Err(refused("tensors have four dimensions")),
+        }
+    }
+
+    /// Kernels count in 32 bits.
+    fn check(&self) -> Result<(), Refusal> {
+        let heads = self.batch * self.heads;
+        let rows = heads * self.queries.max(1);
+        let parts = self.columns.div_ceil(WIDTHS[0].columns);
+        let largest = [self.keys, self.depth, self.columns, rows, rows * parts];
+        if largest.iter().any(|&size| size >= 1 << 31) {
+            return Err(refused(&format!(
+                "{self:?} are too many for the kernels, which count in 31 bits"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Heads of queries that share a head of keys.
+    fn group(&self) -> usize {
+        self.heads / self.key_heads
+    }
+
+    /// Queries of all heads.
+    fn rows(&self) -> usize {
+        self.batch * self.heads * self.queries
+    }
+
+    /// Into how many parts a head's keys are cut, so that few queries fill the card; 0 for many queries.
+    fn parts(&self, card: Card) -> usize {
+        if self.queries > table::FEW_QUERIES {
+            return 0;
+        }
+        let blocks = card.multiprocessors * table::BLOCKS_PER_PROCESSOR;
+        let wanted = blocks / (self.batch * self.key_heads);
+        wanted.min(self.keys / table::LEAST_KEYS).max(1)
+    }
+}
+
+/// `candle::Attention`.
+#[repr(C)]
+struct KernelAttention {
+    /// From one batch entry, head and row to the next: of q, k, v and the mask.
+    strides: [[i64; 3]; 4],
+    mask_key: i64,
+    heads: Divisor,
+    group: Divisor,
+    queries: Divisor,
+    keys: u32,
+    depth: u32,
+    columns: u32,
+    scale: f32,
+    cap: f32,
+    causal: u32,
+    packed: u32,
+}
+
+// SAFETY: the same fields in the same order, with C's layout on both sides.
+unsafe impl Argument for KernelAttention {}
+
+/// `candle::Tiles`.
+#[repr(C)]
+struct Tiles {
+    along: Divisor,
+    parts: Divisor,
+    first: u32,
+}
+
+// SAFETY: as above.
+unsafe impl Argument for Tiles {}
+
+/// `candle::Split`.
+#[repr(C)]
+struct Split {
+    parts: Divisor,
+    row_groups: Divisor,
+    key_heads: Divisor,
+    keys: u32,
+    first: u32,
+}
+
+// SAFETY: as above.
+unsafe impl Argument for Split {}
+
+/// Writes softmax(scores(q k^T) + mask) v to `y`, contiguously: as many elements as `results` says.
+///
+/// The tensors fit together and are of one type. A head's keys are cut into at most so many `parts`, 0 for tiles of
+/// queries, which what is not packed or too wide takes anyway; the sizes decide if it is not given.
+pub(crate) fn sdpa<L: Launcher>(
+    launcher: &L,
+    attention: &Attention<'_>,
+    parts: Option<usize>,
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let count: usize = attention.results()?.iter().product();
+    if count == 0 {
+        return Ok(());
+    }
+    let sizes = Sizes::of(attention)?;
+    let attending = Attending {
+        launcher,
+        y,
+        operands: attention.addresses(),
+        element: attention.element,
+        packed: attention.pack(&sizes),
+        sizes,
+    };
+    let parts = parts.unwrap_or_else(|| sizes.parts(launcher.card()));
+    let few = parts > 0 && attending.packed.packed != 0 && count < 1 << 31;
+    match Width::of(sizes.depth.max(sizes.columns)) {
+        Some(width) if few => attending.split(width, parts),
+        _ => attending.tiles(Width::of(sizes.columns).unwrap_or(WIDTHS[WIDTHS.len() - 1])),
+    }
+}
+
+/// What is computed, and where it goes.
+struct Attending<'a, L> {
+    launcher: &'a L,
+    y: Pointer,
+    /// q, k, v and the mask.
+    operands: [Pointer; 4],
+    element: Element,
+    packed: KernelAttention,
+    sizes: Sizes,
+}
+
+impl<L: Launcher> Attending<'_, L> {
+    /// A block to each tile of queries and part of the columns.
+    fn tiles(&self, width: Width) -> Result<(), L::Error> {
+        let sizes = &self.sizes;
+        let kernel = table::SDPA_TILES.form(width.form, &[self.element])?;
+        let along = sizes.queries.div_ceil(table::TILE);
+        let parts = sizes.columns.div_ceil(width.columns);
+        let mut tiles = Tiles {
+            along: Divisor::of(along),
+            parts: Divisor::of(parts),
+            first: 0,
+        };
+        let count = sizes.batch * sizes.heads * parts * along;
+        let most = self.launcher.limits().blocks;
+        for first in (0..count).step_by(most) {
+            tiles.first = first as u32;
+            let launch = self.launch(kernel, most.min(count - first), table::TILE_LDS);
+            let launch = self.with_operands(launch.arg(&self.y));
+            // SAFETY: the arguments of tiles kernels; the tensors fit together, and views stay within their memory.
+            unsafe { launch.arg(&self.packed).arg(&tiles).enqueue() }?;
+        }
+        Ok(())
+    }
+
+    /// A block to each of at most `parts` parts of a key head's keys and each group of its queries.
+    fn split(&self, width: Width, parts: usize) -> Result<(), L::Error> {
+        let sizes = &self.sizes;
+        let kernel = table::SDPA_SPLIT.form(width.form, &[self.element])?;
+        let of_part = sizes.keys.div_ceil(parts).max(1);
+        let parts = sizes.keys.div_ceil(of_part).max(1);
+        let groups = (sizes.queries * sizes.group()).div_ceil(width.rows);
+        let slots = if parts > 1 { sizes.rows() * parts } else { 0 };
+        let number = Element::F32.size();
+        let (_totals, total) = self.launcher.workspace(slots * 2 * number)?;
+        let (_sums, sum) = self.launcher.workspace(slots * sizes.columns * number)?;
+        let mut split = Split {
+            parts: Divisor::of(parts),
+            row_groups: Divisor::of(groups),
+            key_heads: Divisor::of(sizes.key_heads),
+            keys: of_part as u32,
+            first: 0,
+        };
+        let count = sizes.batch * sizes.key_heads * groups * parts;
+        // Sums and a total of every team.
+        let lds = table::BLOCK / table::TEAM * (width.columns + 2) * number;
+        let most = self.launcher.limits().blocks;
+        for first in (0..count).step_by(most) {
+            split.first = first as u32;
+            let launch = self.launch(kernel, most.min(count - first), lds);
+            let launch = self.with_operands(launch.arg(&self.y).arg(&total).arg(&sum));
+            // SAFETY: the arguments of split kernels; as for tiles, and if there are several parts there is room for a
+            // total and sums of each.
+            unsafe { launch.arg(&self.packed).arg(&split).enqueue() }?;
+        }
+        if parts == 1 {
+            return Ok(());
+        }
+        let combine = table::SDPA_COMBINE.form(table::FORM_PLAIN, &[self.element])?;
+        let results = sizes.rows() * sizes.columns;
+        let (parts, columns, count) = (parts as u32, Divisor::of(sizes.columns), results as u32);
+        let launch = Launch::new(self.launcher, combine);
+        let launch = launch.strided(results.div_ceil(table::BLOCK), table::BLOCK);
+        let launch = launch.arg(&self.y).arg(&total).arg(&sum);
+        // SAFETY: the arguments of combine kernels; workspaces that are given back are reused behind the launch only.
+        unsafe { launch.arg(&parts).arg(&columns).arg(&count).enqueue() }
+    }
+
+    fn launch(&self, kernel: Kernel, blocks: usize, lds: usize) -> Launch<'_, L> {
+        let launch = Launch::new(self.launcher, kernel);
+        launch.threads(blocks, table::BLOCK).lds(lds)
+    }
+
+    fn with_operands<'b>(&'b self, launch: Launch<'b, L>) -> Launch<'b, L> {
+        let operands = self.operands.iter();
+        operands.fold(launch, |launch, operand| launch.arg(operand))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::plan::testing::{contiguous, Recorded, Recorder, Strided};
+    use crate::rocm_backend::plan::Limits;
+
+    const CARD: Card = Card {
+        wave_size: 64,
+        multiprocessors: 8,
+    };
+
+    const SIZES: Sizes = Sizes {
+        batch: 1,
+        heads: 8,
+        key_heads: 2,
+        queries: 1,
+        keys: 4096,
+        depth: 128,
+        columns: 128,
+    };
+
+    const PLAIN: Scores = Scores {
+        scale: 1.,
+        softcapping: 1.,
+        causal: false,
+    };
+
+    fn operand(view: &Strided, size: usize) -> Operand<'_> {
+        Operand {
+            base: Pointer::NULL.offset(1 << 40),
+            size,
+            view: view.view(),
+        }
+    }
+
+    /// Views of contiguous q, k and v.
+    fn tensors(sizes: Sizes) -> [Strided; 3] {
+        let keys = [sizes.batch, sizes.key_heads, sizes.keys];
+        [
+            contiguous(&[sizes.batch, sizes.heads, sizes.queries, sizes.depth]),
+            contiguous(&[keys[0], keys[1], keys[2], sizes.depth]),
+            contiguous(&[keys[0], keys[1], keys[2], sizes.columns]),
+        ]
+    }
+
+    fn attention([q, k, v]: &[Strided; 3], element: Element) -> Attention<'_> {
+        let operand = |view| operand(view, element.size());
+        Attention {
+            q: operand(q),
+            k: operand(k),
+            v: operand(v),
+            mask: None,
+            element,
+            scores: PLAIN,
+        }
+    }
+
+    /// What is launched with at most 32 blocks, and the bytes of the workspaces.
+    fn launched(
+        tensors: &[Strided; 3],
+        element: Element,
+        parts: Option<usize>,
+    ) -> Result<(Vec<Recorded>, Vec<usize>), Refusal> {
+        let mut recorder = Recorder::of(CARD);
+        recorder.limits = Limits {
+            blocks: 32,
+            ..Limits::USUAL
+        };
+        let y = Pointer::NULL.offset(1 << 30);
+        sdpa(&recorder, &attention(tensors, element), parts, y)?;
+        Ok((recorder.launches.take(), recorder.workspaces.take()))
+    }
+
+    fn recorded(symbol: &str, blocks: u32) -> Recorded {
+        Recorded {
+            symbol: symbol.to_string(),
+            grid: [blocks, 1, 1],
+            block: [256, 1],
+        }
+    }
+
+    #[test]
+    fn few_queries_are_split_until_the_card_is_full() {
+        let parts = |sizes: Sizes| sizes.parts(CARD);
+        // 32 blocks for two heads of keys: 16 parts; of a batch of two 8, of 2047 keys as many as have 256.
+        for (sizes, expected) in [
+            (SIZES, 16),
+            (Sizes { batch: 2, ..SIZES }, 8),
+            (Sizes { batch: 64, ..SIZES }, 1),
+            (
+                Sizes {
+                    key_heads: 1,
+                    ..SIZES
+                },
+                16,
+            ),
+            (
+                Sizes {
+                    key_heads: 8,
+                    ..SIZES
+                },
+                4,
+            ),
+            (
+                Sizes {
+                    keys: 2047,
+                    ..SIZES
+                },
+                7,
+            ),
+            (
+                Sizes {
+                    keys: 1000,
+                    ..SIZES
+                },
+                3,
+            ),
+            (Sizes { keys: 0, ..SIZES }, 1),
+            (
+                Sizes {
+                    queries: 8,
+                    ..SIZES
+                },
+                16,
+            ),
+            (
+                Sizes {
+                    queries: 9,
+                    ..SIZES
+                },
+                0,
+            ),
+        ] {
+            assert_eq!(parts(sizes), expected, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn the_narrowest_kernel_that_holds_a_row_is_taken() {
+        let columns = |columns| Width::of(columns).map(|width| width.columns);
+        for (given, taken) in [
+            (1, Some(64)),
+            (64, Some(64)),
+            (65, Some(128)),
+            (256, Some(256)),
+            (257, None),
+        ] {
+            assert_eq!(columns(given), taken, "{given}");
+        }
+    }
+
+    #[test]
+    fn parts_of_keys_have_blocks_totals_and_sums() -> Result<(), Refusal> {
+        // 4 query groups of 4 heads' 3 queries to 4, for 2 heads of keys: 3 groups, 16 parts, 96 blocks.
+        let tensors = tensors(Sizes {
+            queries: 3,
+            ..SIZES
+        });
+        let (launches, workspaces) = launched(&tensors, Element::F16, None)?;
+        let split = recorded("sdpa_split_f16_128", 32);
+        let combine = recorded("sdpa_combine_f16", 12);
+        assert_eq!(launches, [split.clone(), split.clone(), split, combine]);
+        assert_eq!(workspaces, [24 * 16 * 8, 24 * 16 * 128 * 4]);
+
+        let (launches, workspaces) = launched(&tensors, Element::F16, Some(1))?;
+        assert_eq!(launches, [recorded("sdpa_split_f16_128", 6)]);
+        assert_eq!(workspaces, [0, 0]);
+        // 4096 keys in 5 parts of 820, in 3000 parts of 2.
+        let (launches, _) = launched(&tensors, Element::F16, Some(5))?;
+        assert_eq!(launches[0], recorded("sdpa_split_f16_128", 30));
+        let (_, workspaces) = launched(&tensors, Element::F16, Some(3000))?;
+        assert_eq!(workspaces[0], 24 * 2048 * 8);
+        Ok(())
+    }
+
+    #[test]
+    fn tiles_have_blocks_for_queries_and_columns() -> Result<(), Refusal> {
+        for (queries, columns, kernel, blocks) in [
+            (64, 64, "sdpa_tiles_f32_64", vec![8]),
+            (65, 65, "sdpa_tiles_f32_128", vec![16]),
+            (9, 300, "sdpa_tiles_f32_256", vec![16]),
+            (300, 8, "sdpa_tiles_f32_64", vec![32, 8]),
+        ] {
+            let tensors = tensors(Sizes {
+                queries,
+                columns,
+                ..SIZES
+            });
+            let (launches, workspaces) = launched(&tensors, Element::F32, None)?;
+            let expected: Vec<_> = blocks.iter().map(|&n| recorded(kernel, n)).collect();
+            assert_eq!(launches, expected);
+            assert!(workspaces.is_empty());
+        }
+        let few = tensors(SIZES);
+        let (launches, _) = launched(&few, Element::F32, Some(0))?;
+        assert_eq!(launches, [recorded("sdpa_tiles_f32_128", 8)]);
+        Ok(())
+    }
+
+    #[test]
+    fn rows_that_are_not_packed_or_too_wide_take_tiles() -> Result<(), Refusal> {
+        let taken = |tensors: &[Strided; 3]| -> Result<String, Refusal> {
+            let (launches, _) = launched(tensors, Element::F32, Some(2))?;
+            Ok(launches[0].symbol.clone())
+        };
+        let [q, k, v] = tensors(SIZES);
+        let part = |view: &Strided, first| view.clone().narrow(3, first, 64);
+        let quads = [part(&q, 4), part(&k, 8), part(&v, 64)];
+        assert_eq!(taken(&quads)?, "sdpa_split_f32_64");
+        let odd = [part(&q, 4), part(&k, 6), part(&v, 64)];
+        assert_eq!(taken(&odd)?, "sdpa_tiles_f32_64");
+        let depth = tensors(Sizes {
+            depth: 260,
+            ..SIZES
+        });
+        assert_eq!(taken(&depth)?, "sdpa_tiles_f32_128");
+        let columns = tensors(Sizes {
+            columns: 6,
+            ..SIZES
+        });
+        assert_eq!(taken(&columns)?, "sdpa_tiles_f32_64");
+        Ok(())
+    }
+
+    #[test]
+    fn results_of_2_31_elements_take_tiles() -> Result<(), Refusal> {
+        for (batch, kernel) in [
+            (1 << 20, "sdpa_tiles_f32_256"),
+            ((1 << 20) - 1, "sdpa_split_f32_256"),
+        ] {
+            let tensors = tensors(Sizes {
+                batch,
+                keys: 4,
+                columns: 256,
+                ..SIZES
+            });
+            let recorder = Recorder::of(CARD);
+            let attention = attention(&tensors, Element::F32);
+            sdpa(&recorder, &attention, None, Pointer::NULL)?;
+            assert_eq!(recorder.launches.take()[0].symbol, kernel);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_launched_for_no_result() -> Result<(), Refusal> {
+        for sizes in [
+            Sizes { batch: 0, ..SIZES },
+            Sizes {
+                queries: 0,
+                ..SIZES
+            },
+            Sizes {
+                columns: 0,
+                ..SIZES
+            },
+        ] {
+            assert_eq!(launched(&tensors(sizes), Element::F32, None)?.0, []);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn last_dimensions_are_contiguous() {
+        let fits = |tensors: &[Strided; 3]| attention(tensors, Element::F32).results().is_ok();
+        let [q, k, v] = tensors(SIZES);
+        assert!(fits(&[q.clone(), k.clone(), v.clone()]));
+        let mut turned = v.clone();
+        turned.strides.swap(2, 3);
+        assert!(!fits(&[q.clone(), k.clone(), turned.clone()]));
+        let mut broadcast = v;
+        broadcast.strides[3] = 0;
+        assert!(!fits(&[q.clone(), k.clone(), broadcast]));
+        turned.shape[3] = 1;
+        assert!(fits(&[q, k, turned]), "a single column has no next one");
+    }
+
+    #[test]
+    fn kernels_count_in_32_bits() {
+        let fits = |sizes: Sizes| sizes.check().is_ok();
+        const MOST: usize = (1 << 31) - 1;
+        let one = Sizes {
+            batch: 1,
+            heads: 1,
+            key_heads: 1,
+            queries: 1,
+            keys: 1,
+            depth: 1,
+            columns: 1,
+        };
+        for (size, expected) in [(MOST, true), (MOST + 1, false)] {
+            for sizes in [
+                Sizes { keys: size, ..one },
+                Sizes { depth: size, ..one },
+                Sizes { batch: size, ..one },
+                Sizes { heads: size, ..one },
+                Sizes {
+                    queries: size,
+                    ..one
+                },
+            ] {
+                assert_eq!(fits(sizes), expected, "{sizes:?}");
+            }
+        }
+        let many = |batch, heads, queries, columns| {
+            fits(Sizes {
+                batch,
+                heads,
+                queries,
+                columns,
+                ..one
+            })
+        };
+        assert!(many(1 << 10, 1 << 10, 1 << 10, 64));
+        assert!(!many(1 << 11, 1 << 10, 1 << 10, 64));
+        assert!(
+            !many(1 << 10, 1 << 10, 1 << 10, 129),
+            "times the parts of a row"
+        );
+        assert!(many(1 << 20, 1 << 10, 0, 64), "no query, but heads");
+        assert!(!many(1 << 20, 1 << 11, 0, 64));
+    }
+}
