@@ -14,9 +14,6 @@ from codegen.kernels.render import Sources, render_sources
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_GRID = 1 << 20
-"""Blocks of a grid-stride launch; HIP takes fewer than 2^32 threads in a dimension."""
-
 
 class Kernels:
     """Every family's kernels, on one device."""
@@ -87,11 +84,6 @@ class Kernels:
         return self._modules[family]
 
 
-def grid_for(items: int, block: int) -> tuple[int, int, int]:
-    """Enough blocks for one thread per item, at least one and at most MAX_GRID: kernels stride over the rest."""
-    return (min(max(-(-items // block), 1), MAX_GRID), 1, 1)
-
-
 def pointer(address: int) -> bytes:
     """An address, or any 64-bit unsigned number, as a kernel argument."""
     return struct.pack("<Q", address)
@@ -100,13 +92,3 @@ def pointer(address: int) -> bytes:
 def u32(value: int) -> bytes:
     """A 32-bit unsigned number as a kernel argument."""
     return struct.pack("<I", value)
-
-
-def f32(value: float) -> bytes:
-    """An f32 as a kernel argument."""
-    return struct.pack("<f", value)
-
-
-def f64(value: float) -> bytes:
-    """An f64 as a kernel argument."""
-    return struct.pack("<d", value)

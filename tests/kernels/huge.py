@@ -18,7 +18,6 @@ from unittest.mock import patch
 import numpy as np
 
 from codegen.device.hip import HOST_TO_DEVICE, Buffer
-from codegen.device.kernels import MAX_GRID
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import dtype
 from codegen.kernels.layout import View
@@ -34,6 +33,12 @@ Array = np.ndarray[Any, Any]
 
 BEYOND = 1 << 32
 """Elements that 32 bits can count."""
+
+MAX_LAUNCH = 1 << 30
+"""Elements of a launch, at most."""
+
+MAX_GRID = 1 << 20
+"""Blocks of a launch whose kernel strides over the rest."""
 
 FRESH = (0, 0xFF)
 """Bytes of memory that nobody has written, if it is large and if it is small."""

@@ -19,10 +19,10 @@ from codegen.device.ops.softmax import softmax
 from codegen.device.ops.upsample import upsample_nearest2d
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype
-from codegen.kernels.layout import MAX_LAUNCH, View
+from codegen.kernels.layout import View
 from kernels.cases import random_values
 from kernels.compare import assert_near
-from kernels.huge import BEYOND, empty, read, write
+from kernels.huge import BEYOND, MAX_LAUNCH, empty, read, write
 from kernels.launched import launched
 
 if TYPE_CHECKING:
