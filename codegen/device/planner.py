@@ -29,6 +29,10 @@ class PlanRefused(ValueError):
     """The planner has no launches for an operation."""
 
 
+class PlanFailed(RuntimeError):
+    """The planner panicked: it has a fault."""
+
+
 class Allocate(Protocol):
     """Finds room for so many bytes, all of them 0 if asked for, and returns its address."""
 
@@ -49,11 +53,14 @@ def plan(
 
     Raises:
         Exception: whatever `allocate` raises.
+        PlanFailed: the backend would panic.
         PlanRefused: the backend would refuse the operation.
         ToolchainMissing: the planner is not built, and cannot be.
     """
     given = {name: _json(operand) for name, operand in operands.items()}
     answer = _asked(json.dumps({"plan": operation, "device": dict(device), **given}), allocate)
+    if "panicked" in answer:
+        raise PlanFailed(answer["panicked"])
     if "refused" in answer:
         raise PlanRefused(answer["refused"])
     return [(launch["family"], _launch(launch)) for launch in answer["launches"]]

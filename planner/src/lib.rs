@@ -8,10 +8,12 @@ mod rocm_backend;
 
 use recorder::{Allocate, Recorder};
 use request::Request;
+use std::any::Any;
 use std::ffi::{c_char, CStr, CString};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// The launches of a request, `{"launches": [...]}`, or `{"refused": "why"}`; the text is given back to
-/// `candle_rocm_plan_free`. Without `allocate` the addresses of workspaces are made up.
+/// The launches of a request, `{"launches": [...]}`, `{"refused": "why"}`, or `{"panicked": "why"}`, where the plan has a
+/// fault; the text is given back to `candle_rocm_plan_free`. Without `allocate` the addresses of workspaces are made up.
 ///
 /// # Safety
 /// `request` is a zero-terminated string.
@@ -23,7 +25,10 @@ pub unsafe extern "C" fn candle_rocm_plan(
     // SAFETY: by contract.
     let text = unsafe { CStr::from_ptr(request) }.to_bytes();
     let answer = match serde_json::from_slice::<Request>(text) {
-        Ok(request) => planned(&request, allocate),
+        Ok(request) => {
+            let planned = catch_unwind(AssertUnwindSafe(|| planned(&request, allocate)));
+            planned.unwrap_or_else(|panic| serde_json::json!({ "panicked": message(&*panic) }))
+        }
         Err(error) => serde_json::json!({ "refused": format!("not a request: {error}") }),
     };
     let answer = CString::new(answer.to_string()).unwrap_or_default();
@@ -36,6 +41,12 @@ fn planned(request: &Request, allocate: Option<Allocate>) -> serde_json::Value {
         Ok(()) => serde_json::json!({ "launches": recorder.launches() }),
         Err(refusal) => serde_json::json!({ "refused": refusal.to_string() }),
     }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
 }
 
 /// Frees an answer.
