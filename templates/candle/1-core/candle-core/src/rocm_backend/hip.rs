@@ -59,8 +59,12 @@ fn too_old() -> Option<String> {
     let mut version = 0;
     // SAFETY: `version` lives through the call.
     let status = unsafe { api::hipRuntimeGetVersion(&mut version) };
-    let is_old = status == api::hipSuccess && version < OLDEST;
-    is_old.then(|| {
+    let known = status == api::hipSuccess;
+    known.then(|| older_than_needed(version)).flatten()
+}
+
+fn older_than_needed(version: c_int) -> Option<String> {
+    (version < OLDEST).then(|| {
         let files = loaded::files_of("libamdhip64");
         let file = files
             .first()
@@ -79,4 +83,26 @@ pub(super) unsafe fn static_text(text: *const c_char) -> String {
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_before_rocm_6_are_too_old() {
+        for (version, said) in [
+            (50_731_921, Some("is of ROCm 5.7: 6.0 or later is needed")),
+            (41_200_000, Some("is of ROCm 4.12: 6.0 or later is needed")),
+            (59_999_999, Some("is of ROCm 5.99: 6.0 or later is needed")),
+            (60_000_000, None),
+            (60_443_484, None),
+        ] {
+            let found = older_than_needed(version);
+            match (&found, said) {
+                (Some(found), Some(said)) => assert!(found.ends_with(said), "{found}"),
+                _ => assert_eq!(found.as_deref(), said, "{version}"),
+            }
+        }
+    }
 }

@@ -226,4 +226,11 @@ mod tests {
         assert!(error.contains(&new.display().to_string()), "{error}");
         let _ = fs::remove_dir_all(root);
     }
+
+    #[test]
+    fn problems_are_told_without_their_zeros() {
+        let told = text("no HIP in /opt\0/rocm");
+        assert_eq!(told.to_str(), Ok("no HIP in /opt/rocm"));
+        assert_eq!(text("").to_str(), Ok(""));
+    }
 }

@@ -150,7 +150,31 @@ impl<L: Launcher> Sorting<'_, L> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::launcher::Card;
+    use super::super::testing::Recorder;
     use super::*;
+
+    #[test]
+    fn the_last_merge_writes_no_keys() -> Result<(), Refusal> {
+        for tiles in [2, 3, 4, 5] {
+            let recorder = Recorder::of(Card {
+                wave_size: 64,
+                multiprocessors: 104,
+            });
+            let x = Contiguous {
+                start: Pointer::NULL.offset(1 << 30),
+                element: Element::F32,
+                shape: &[2, tiles * TILE],
+            };
+            argsort(&recorder, x, true, Pointer::NULL.offset(1 << 35))?;
+            let arguments = recorder.arguments.take();
+            let writes_keys = arguments.iter().map(|launch| launch[0] != [0; 8]);
+            let (last, others) = arguments.split_last().expect("there are launches");
+            assert_eq!(last[0], [0; 8], "{tiles} tiles");
+            assert_eq!(writes_keys.filter(|writes| *writes).count(), others.len());
+        }
+        Ok(())
+    }
 
     #[test]
     fn elements_order_by_their_bits() {

@@ -4,6 +4,7 @@ use super::launch::{Launch, Pointer};
 use super::launcher::{Card, Launcher, Limits, Refusal};
 use super::views::View;
 use std::cell::RefCell;
+use std::ffi::c_void;
 
 /// A launch without its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) struct Recorder {
     pub(crate) card: Card,
     pub(crate) limits: Limits,
     pub(crate) launches: RefCell<Vec<Recorded>>,
+    /// The bytes of each launch's arguments.
+    pub(crate) arguments: RefCell<Vec<Vec<Vec<u8>>>>,
     /// The bytes of each workspace.
     pub(crate) workspaces: RefCell<Vec<usize>>,
 }
@@ -27,6 +30,7 @@ impl Recorder {
             card,
             limits: Limits::USUAL,
             launches: RefCell::default(),
+            arguments: RefCell::default(),
             workspaces: RefCell::default(),
         }
     }
@@ -57,7 +61,14 @@ impl Launcher for Recorder {
         self.workspace(bytes)
     }
 
-    unsafe fn enqueue(&self, launch: Launch<'_, Self>) -> Result<(), Refusal> {
+    unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> Result<(), Refusal> {
+        let sizes = launch.sizes().to_vec();
+        let bytes = |(address, size): (&mut *mut c_void, usize)| {
+            // SAFETY: each argument is a value of so many bytes, which lives as long as the launch.
+            unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size) }.to_vec()
+        };
+        let arguments = launch.addresses().iter_mut().zip(sizes).map(bytes);
+        self.arguments.borrow_mut().push(arguments.collect());
         self.launches.borrow_mut().push(Recorded {
             symbol: launch.kernel.symbol(),
             grid: launch.grid,
