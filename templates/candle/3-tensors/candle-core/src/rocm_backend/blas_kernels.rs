@@ -408,4 +408,15 @@ mod tests {
         let text = "CANDLE_ROCM_BLAS is `cublas`: expected `rocblas` or `own`";
         assert_eq!(error.to_string(), text);
     }
+
+    #[test]
+    fn a_gpu_of_amd_wants_kernels_for_it() {
+        assert!(serves("sm_90").is_ok());
+        if cfg!(target_os = "linux") {
+            let lack = serves("gfx9999:sramecc+:xnack-")
+                .err()
+                .map(|e| e.to_string());
+            assert!(lack.is_some_and(|lack| lack.contains("gfx9999")));
+        }
+    }
 }
