@@ -7,6 +7,7 @@ compiler reads it (https://trojansource.codes). Each of them is printed as `\u00
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -52,10 +53,13 @@ def say(what: object, *, end: str = "\n") -> None:
 
 
 def note(what: object) -> None:
-    """A line that is not the result, on standard error."""
+    """A line that is not the result, on standard error; what nobody takes there changes no result."""
     import click
 
-    click.echo(shown(str(what)), err=True)
+    try:
+        click.echo(shown(str(what)), err=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # or Python would try again at its end
 
 
 def progress(line: str) -> None:
@@ -85,5 +89,8 @@ def console(*, stderr: bool = False, **options: Any) -> Console:
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(shown(segment.text), segment.style)
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the process with 1, which means "changes needed"
 
     return Shown(stderr=stderr, **options)

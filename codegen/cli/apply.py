@@ -37,6 +37,7 @@ def command(
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
+    options.note_absent(workspace)
     options.note_settled(workspace)
     if not workspace.tried:
         options.note_untried(workspace)

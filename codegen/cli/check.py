@@ -38,6 +38,7 @@ def command(
     from codegen.report.wording import plural
 
     workspace = open_workspace(candle, progress=options.progress)
+    options.note_absent(workspace)
     own = len(workspace.record.declared) if workspace.record is not None else 0
     chosen, reached = workspace.gating(gating), workspace.runtime(runtime)
     found = deviations(workspace, phases=phases, gating=chosen, runtime=reached, leave_unknown=leave_unknown)

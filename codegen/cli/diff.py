@@ -62,6 +62,7 @@ def command(
             _print(program.changes, stat=stat, color=color)
         return
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    options.note_absent(workspace)
     plan = (
         analyse(
             workspace,

@@ -59,6 +59,7 @@ def command(
     folder, written = _subject(arguments, candle)
     place = Place.parse(written)
     workspace = open_workspace(folder, offline=offline, progress=options.progress)
+    options.note_absent(workspace)
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)

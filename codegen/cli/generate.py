@@ -41,6 +41,7 @@ def command(
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    options.note_absent(workspace)
     analysis = analyse(
         workspace,
         phases=workspace.with_applied(phases),

@@ -8,15 +8,17 @@ import os
 import signal
 import tempfile
 import traceback
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from codegen import __version__, terminal
 from codegen.errors import CandleRocmError, ExitCode, InputOutputError
+from codegen.stopped import interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 COMMANDS = {
     "fetch": "Get a Candle release from the crate registry, as a workspace.",
@@ -40,9 +42,27 @@ COMMANDS = {
 }
 """Command and help line, in the order of the help page; `codegen.cli.<name>` holds it."""
 
-INTERRUPTED = 128 + signal.SIGINT
 READER_GONE = 128 + signal.SIGPIPE
-"""Statuses of a process that a signal ends, as shells report them: the command has no result of its own."""
+"""Status of a process that this signal ends, as shells report it: the command has no result of its own."""
+
+
+class _Ended(Exception):
+    """The command was ended from outside: not one of the exceptions that click turns into exit code 1."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@contextmanager
+def _ended_from_outside() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        _discard_output()
+        raise _Ended(READER_GONE) from None
+    except KeyboardInterrupt as stop:
+        raise _Ended(interrupted(stop)) from None
 
 
 class _LazyGroup(click.Group):
@@ -60,12 +80,13 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def make_context(self, *arguments: Any, **named: Any) -> click.Context:
+        with _ended_from_outside():  # the help page is printed here
+            return super().make_context(*arguments, **named)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _ended_from_outside():
             return super().invoke(ctx)
-        except BrokenPipeError:  # click would make it exit code 1, which means "changes needed"
-            _discard_output()
-            return READER_GONE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -87,9 +108,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = cli.main(args=list(arguments), prog_name="candle-rocm", standalone_mode=False)
         return int(result) if isinstance(result, int) else ExitCode.OK
-    except click.Abort:
-        terminal.note("interrupted")
-        return INTERRUPTED
+    except _Ended as ended:
+        return ended.status
     except click.ClickException as error:
         said = io.StringIO()
         error.show(said)

@@ -81,6 +81,16 @@ def note_untried(workspace: Workspace) -> None:
     note(untried_note(workspace.tree.release, workspace.specs.candle.releases))
 
 
+def note_absent(workspace: Workspace) -> None:
+    """Say that files of the tree are not there to be looked at."""
+    from codegen.plan.git import not_checked_out
+    from codegen.report.wording import plural
+
+    if paths := not_checked_out(workspace.root):
+        files = f"{plural(len(paths), 'file')}, {terminal.shown_name(paths[0])} the first"
+        note(f"left out of this sparse checkout, and so neither looked at nor patched: {files}")
+
+
 def note_unforeseen(decisions: Iterable[Decision]) -> None:
     """Name the sites that no spec has foreseen, and what becomes of them."""
     from codegen.report.wording import unforeseen_notes

@@ -49,6 +49,7 @@ def command(
     from codegen.report.planning import selected_plan
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    options.note_absent(workspace)
     tree, specs = workspace.tree, workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)

@@ -86,6 +86,7 @@ def command(
         return
     wanted = SiteFilter.of(states=[STATES[state] for state in states], phases=phases, kinds=kinds, paths=paths)
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    options.note_absent(workspace)
     specs = workspace.specs
     if not workspace.tried:
         options.note_untried(workspace)

@@ -158,6 +158,7 @@ def _planned(
     from codegen.plan.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
+    options.note_absent(workspace)
     ready = [each.phase for each in workspace.specs.phases if each.applied]
     wanted = [number for number in ready if phase is None or number <= phase or number in workspace.applied]
     plan = plan_tree(

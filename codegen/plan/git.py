@@ -111,6 +111,22 @@ def blobs(root: Path, names: Iterable[str]) -> dict[str, bytes]:
     return _parted(content)
 
 
+def not_checked_out(root: Path) -> tuple[str, ...]:
+    """Paths below `root`, sorted, of files that a sparse checkout leaves out; none where git cannot tell."""
+    program = programs.find("git")
+    checkout = _checkout_of(root) if program is not None else None
+    if program is None or checkout is None or not (checkout.own / "info" / "sparse-checkout").is_file():
+        return ()
+    try:
+        with _private(program, checkout, root) as git:
+            listing = git.ask("ls-files", "-t", "-z", "--full-name", "--", checkout.prefix or ".")
+    except InputOutputError:
+        return ()
+    skipped = 2 + len(os.fsencode(checkout.prefix))
+    paths = (os.fsdecode(entry[skipped:]) for entry in listing.split(b"\0") if entry.startswith(b"S "))
+    return tuple(sorted(path for path in paths if not os.path.lexists(root / path)))
+
+
 def _parted(content: bytes) -> dict[str, bytes]:
     """What `cat-file --batch` says: `NAME blob LENGTH`, and that many bytes, for each."""
     found = {}
@@ -124,18 +140,28 @@ def _parted(content: bytes) -> dict[str, bytes]:
 
 
 def require_clean(root: Path, record: Record | None = None) -> None:
-    """Raises `DirtyTree` when the tree has changes, other than our own, that are not committed."""
+    """Raises `DirtyTree` when the tree has changes, other than our own, that are not committed, or is not all there."""
     paths = uncommitted(root, record)
-    if not paths:
-        return
+    if paths:
+        count = "1 file has" if len(paths) == 1 else f"{len(paths)} files have"
+        raise DirtyTree(
+            [Problem(f"{count} uncommitted changes in {root}:"), *_listed(paths)],
+            remedy="commit or stash them, or pass --allow-dirty",
+        )
+    absent = not_checked_out(root)
+    if absent:
+        count = "1 file is" if len(absent) == 1 else f"{len(absent)} files are"
+        raise DirtyTree(
+            [Problem(f"{count} left out of the sparse checkout {root}, and would not be patched:"), *_listed(absent)],
+            remedy="check them out (git sparse-checkout disable), or pass --allow-dirty",
+        )
+
+
+def _listed(paths: tuple[str, ...]) -> list[Problem]:
     problems = [Problem(shown_name(path)) for path in paths[:LISTED]]
     if len(paths) > LISTED:
         problems.append(Problem(f"and {len(paths) - LISTED} more"))
-    count = "1 file has" if len(paths) == 1 else f"{len(paths)} files have"
-    raise DirtyTree(
-        [Problem(f"{count} uncommitted changes in {root}:"), *problems],
-        remedy="commit or stash them, or pass --allow-dirty",
-    )
+    return problems
 
 
 @dataclass(frozen=True, slots=True)

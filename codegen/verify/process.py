@@ -146,17 +146,26 @@ def _wait(process: Popen[bytes], said: _Said, watch: Callable[[], str | None]) -
 
 
 def _end_tree(process: Popen[bytes], mark: str) -> None:
-    """End the program and the rustc, linker and test processes that it started: ask first, then insist."""
+    """End the program and the rustc, linker and test processes that it started: ask first, then insist.
+
+    A second Ctrl-C takes away their time, and nothing else.
+    """
+    again = None
     for number in (signal.SIGTERM, signal.SIGKILL):
-        left = [*_marked(mark)]
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
-        for found in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(found, number)
-        if process.poll() is None or left:
-            _await_end(process, left)
+        try:
+            left = [*_marked(mark)]
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, number)
+            for found in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(found, number)
+            if process.poll() is None or left:
+                _await_end(process, left)
+        except KeyboardInterrupt as stop:
+            again = stop
+    if again is not None:
+        raise again
 
 
 def _await_end(process: Popen[bytes], others: Iterable[int]) -> None:

@@ -69,6 +69,11 @@ def needed(program: Path) -> list[str]:
     return _dynamic(program, "NEEDED")
 
 
+def searched(program: Path) -> list[str]:
+    """The folders in which it looks for them before the loader's own."""
+    return [folder for folders in _dynamic(program, "RUNPATH") for folder in folders.split(":")]
+
+
 def _dynamic(file: Path, tag: str) -> list[str]:
     done = subprocess.run(["readelf", "-d", file], capture_output=True, text=True, check=True)
     return [line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines() if f"({tag})" in line]

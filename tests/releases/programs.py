@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from codegen.paths import repository_root
 from codegen.verify.device_use import RECORD, DeviceUse, read_use
 from releases.command_line import candle_rocm
 
@@ -46,6 +47,14 @@ def with_patch(program: Path, candle: Path) -> None:
     lines = [f'{name} = {{ path = "{candle}/{name}" }}' for name in PATCHED]
     manifest = program / "Cargo.toml"
     manifest.write_text("\n".join([manifest.read_text(encoding="utf-8"), "[patch.crates-io]", *lines, ""]))
+
+
+def with_build_script(program: Path) -> None:
+    """Gives a program the build script that docs/use-in-your-program.md has for linked ones."""
+    page = (repository_root() / "docs" / "use-in-your-program.md").read_text(encoding="utf-8")
+    _, _, section = page.partition("\n## Linked to ROCm\n")
+    _, _, script = section.partition("```rust\n")
+    (program / "build.rs").write_text(script.partition("```\n")[0], encoding="utf-8")
 
 
 def using(folder: Path, name: str, version: str, release: str) -> None:

@@ -15,8 +15,8 @@ from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import Runtime
 from codegen.verify.hip_libraries import prepare_libraries
 from releases.command_line import PROGRAM
-from releases.installations import LINKED_WITH_AN_OLDER_C_LIBRARY, Installation, installed, needed
-from releases.programs import OWN, cargo, patched_candle, run, using, with_patch
+from releases.installations import LINKED_WITH_AN_OLDER_C_LIBRARY, Installation, installed, needed, searched
+from releases.programs import OWN, cargo, patched_candle, run, using, with_build_script, with_patch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,6 +110,33 @@ def test_linked_the_program_says_what_to_set(work: Path, newest: str, emulator: 
     )
 
 
+def test_linked_the_program_finds_the_rocm_that_it_was_linked_to(
+    work: Path, newest: str, emulator: dict[str, str]
+) -> None:
+    """With the build script of the docs; without it the loader is told at every start, or finds nothing."""
+    candle = patched_candle(work / "programs" / f"candle-{newest}-rocm-rs", newest, "--runtime", "rocm-rs")
+    build = {**VARIABLES[Runtime.ROCM_RS], "ROCM_PATH": emulator["ROCM_PATH"]}
+    libraries = Path(emulator["ROCM_PATH"]) / "lib"
+    folder, program = work / "programs" / "own-found", work / "target" / "debug" / "uses-candle"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(OWN, folder)
+    with_patch(folder, candle)
+
+    cargo(folder, work / "target", "build", "--features", "rocm", variables=build)
+    assert searched(program) == []
+    alone = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    lost = subprocess.run([program], cwd=folder, env=alone, capture_output=True, text=True, check=False)
+    assert lost.returncode == 127
+    assert "error while loading shared libraries: libamdhip64.so" in lost.stderr
+
+    with_build_script(folder)
+    cargo(folder, work / "target", "build", "--features", "rocm", variables=build)
+    assert searched(program) == [str(libraries)]
+    found = subprocess.run([program], cwd=folder, env=alone, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines()[0] == "device: Rocm { gpu_id: 0 }"
+
+
 def published(name: str, version: str, candle_release: str, work: Path, runtime: Runtime) -> Path:
     """The folder of a program that uses a published crate, tied to a patched Candle."""
     suffix = f"{candle_release}-{runtime}"
@@ -153,10 +180,12 @@ def test_published_crates_link_to_the_libraries_of_rocm(
 ) -> None:
     """With the linked runtime; what is linked then runs with emulated libraries in the place of AMD's."""
     folder = published(name, version, candle_release, work, Runtime.ROCM_RS)
+    with_build_script(folder)
     build = {"ROCM_PATH": str(rocm.folder), "RUSTFLAGS": LINKED_WITH_AN_OLDER_C_LIBRARY}
 
     cargo(folder, work / "target", "build", "--features", "rocm", variables={**VARIABLES[Runtime.ROCM_RS], **build})
     program = work / "target" / "debug" / "uses-candle"
+    assert searched(program) == [str(rocm.folder / "lib")]
     linked = rocm.sonames & set(needed(program))
     # The HIP runtime of ROCm 6 has hipRTC's functions, too, and then nothing is left to link to libhiprtc for.
     assert {each.partition(".so")[0] for each in linked} | {"libhiprtc"} == {"libamdhip64", "libhiprtc", "librocblas"}

@@ -227,6 +227,51 @@ def test_a_dirty_checkout_is_refused(checkout: Path, candle_rocm: CommandLine) -
     assert git(checkout, "status", "--porcelain") == "?? notes.txt\n"
 
 
+def test_a_sparse_checkout_is_not_patched_by_halves_in_silence(checkout: Path, candle_rocm: CommandLine) -> None:
+    pristine = tree_hash(checkout)
+    git(checkout, "sparse-checkout", "set", "--no-cone", "/*", "!/candle-core/tests/")
+    left_out = git(checkout, "ls-files", "candle-core/tests").splitlines()
+    assert left_out
+    files = f"{len(left_out)} files, {left_out[0]} the first"
+    note = f"left out of this sparse checkout, and so neither looked at nor patched: {files}"
+
+    for command in ("scan", "diff"):
+        assert note in candle_rocm.ok(command, checkout).stderr.splitlines()
+    sparse = tree_hash(checkout)
+    refused = candle_rocm("apply", checkout)
+    assert (refused.code, tree_hash(checkout)) == (6, sparse)
+    assert f"{len(left_out)} files are left out of the sparse checkout" in refused.stderr
+
+    assert note in candle_rocm.ok("apply", checkout, "--allow-dirty").stderr.splitlines()
+    assert note in candle_rocm.ok("check", checkout).stderr.splitlines()
+    git(checkout, "sparse-checkout", "disable")
+    assert candle_rocm("check", checkout).code == 1, "what came back is not patched"
+    candle_rocm.ok("revert", checkout)
+    assert tree_hash(checkout) == pristine
+
+
+def test_a_patched_checkout_that_becomes_sparse_loses_nothing(checkout: Path, candle_rocm: CommandLine) -> None:
+    pristine = tree_hash(checkout)
+    candle_rocm.ok("apply", checkout)
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "--message", "patched")
+    patched = tree_hash(checkout)
+    git(checkout, "sparse-checkout", "set", "--no-cone", "/*", f"!/{STORAGE}")
+    sparse = tree_hash(checkout)
+    assert sparse != patched
+
+    checked = candle_rocm("check", checkout)
+    assert (checked.code, f"{STORAGE}: is missing" in checked.stdout) == (1, True)
+    assert STORAGE in checked.stderr
+    assert candle_rocm("revert", checkout).code == 5
+    assert candle_rocm("apply", checkout).code in (5, 6)
+    assert tree_hash(checkout) == sparse
+    git(checkout, "sparse-checkout", "disable")
+    candle_rocm.ok("check", checkout)
+    candle_rocm.ok("revert", checkout)
+    assert tree_hash(checkout) == pristine
+
+
 def test_in_a_checkout_phases_follow_one_another_without_a_commit(checkout: Path, candle_rocm: CommandLine) -> None:
     candle_rocm.ok("apply", checkout, "--phase", "0")
     candle_rocm.ok("apply", checkout, "--phase", "1")

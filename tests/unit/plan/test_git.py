@@ -13,7 +13,7 @@ from phased import apply_phase, revert_phase
 
 from codegen.errors import DirtyTree, ExitCode, InputOutputError
 from codegen.plan.disk import Disk
-from codegen.plan.git import require_clean, uncommitted
+from codegen.plan.git import not_checked_out, require_clean, uncommitted
 from codegen.plan.model import FileChange
 from codegen.plan.record import Record, RecordHeader
 
@@ -211,6 +211,31 @@ def test_a_worktree(checkout: Path) -> None:
     write(worktree, "candle-nn/src/ops.rs", content=b"y\n")
     assert uncommitted(worktree) == ("candle-nn/src/ops.rs",)
     assert uncommitted(worktree / "candle-nn") == ("src/ops.rs",)
+
+
+def test_what_a_sparse_checkout_leaves_out_is_named(checkout: Path) -> None:
+    """Also for a tree inside of the repository; what lies there all the same is there."""
+    assert not_checked_out(checkout) == ()
+    git(checkout, "sparse-checkout", "set", "--no-cone", "/*", "!/candle-nn/", "!/candle-core/src/lib.rs")
+    assert not (checkout / "candle-nn").exists()
+
+    assert not_checked_out(checkout) == ("candle-core/src/lib.rs", "candle-nn/src/ops.rs")
+    (checkout / "candle-core").mkdir()
+    assert not_checked_out(checkout / "candle-core") == ("src/lib.rs",)
+    with pytest.raises(DirtyTree) as caught:
+        require_clean(checkout)
+    assert (
+        str(caught.value)
+        .splitlines()[0]
+        .endswith(f"2 files are left out of the sparse checkout {checkout}, and would not be patched:")
+    )
+    assert "= help: check them out (git sparse-checkout disable), or pass --allow-dirty" in str(caught.value)
+
+    write(checkout, "candle-nn/src/ops.rs")
+    assert not_checked_out(checkout) == ("candle-core/src/lib.rs",)
+    git(checkout, "sparse-checkout", "disable")
+    assert not_checked_out(checkout) == ()
+    require_clean(checkout)
 
 
 def test_the_inside_of_a_submodule_does_not_count(checkout: Path, tmp_path: Path) -> None:
