@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -20,6 +21,8 @@ NOT_SUPPORTED = {
 """A function of the API table that each library lacks, and what it answers."""
 FAR = {"amdhip64": "hipGraphCreate", "hiprtc": "hiprtcLinkCreate", "rocblas": "rocblas_zherkx"}
 """A function that the table leaves out."""
+NAME = r"((?:hip|hiprtc|rocblas_)\w+)\("
+CALLED, WRITTEN = re.compile(rf"\bapi::{NAME}"), re.compile(rf"\bfn {NAME}")
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -32,6 +35,17 @@ def test_every_function_is_exported(name: str) -> None:
     assert exported is not None
     assert len(table) > 10
     assert exported - OWN == table | set(left_out)
+
+
+def test_no_function_that_the_backend_calls_is_lacking() -> None:
+    """Each is written out in nvidia/: what is exported for want of it answers that it is not supported."""
+    root = repository_root()
+    sources = [path.read_text(encoding="utf-8") for path in (root / "templates/candle").rglob("*.rs*")]
+    called = {name for text in sources for name in CALLED.findall(text)}
+    libraries = [path.read_text(encoding="utf-8") for path in (root / "nvidia").rglob("*.rs")]
+    written = {name for text in libraries for name in WRITTEN.findall(text)}
+    assert len(called) > 40
+    assert called - written == set()
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

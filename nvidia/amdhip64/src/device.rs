@@ -51,6 +51,9 @@ fn of_hip(attribute: hipDeviceAttribute_t) -> Option<c_int> {
     })
 }
 
+/// The release of HIP whose structures these functions fill, as HIP counts.
+const HIP_7_0: c_int = 70_000_000;
+
 /// Text as a zero-terminated field.
 fn fill(field: &mut [c_char], text: &str) {
     for (to, byte) in field.iter_mut().zip(text.bytes().chain([0])) {
@@ -144,9 +147,12 @@ api! {
         check(unsafe { enter()?.enable_peer_access(peer, flags) })
     }
 
-    /// The version of the driver.
+    /// HIP's, of which these functions are, with the driver's in place of the patch: 7.0.13000 with a driver for CUDA 13.0.
     fn hipRuntimeGetVersion(version: *mut c_int) {
+        let mut of_driver = 0;
+        // SAFETY: the number lives through the call.
+        check(unsafe { driver()?.driver_version(&mut of_driver) })?;
         // SAFETY: the caller's pointer.
-        check(unsafe { driver()?.driver_version(version) })
+        unsafe { store(version, HIP_7_0 + of_driver) }
     }
 }

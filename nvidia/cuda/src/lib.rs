@@ -150,6 +150,7 @@ library::functions! {
         destroy: "cublasDestroy_v2" (handle: Handle) -> BlasResult;
         set_stream: "cublasSetStream_v2" (handle: Handle, stream: Handle) -> BlasResult;
         set_math_mode: "cublasSetMathMode" (handle: Handle, mode: c_int) -> BlasResult;
+        set_workspace: "cublasSetWorkspace_v2" (handle: Handle, workspace: *mut c_void, size: usize) -> BlasResult;
         gemm_strided_batched: "cublasGemmStridedBatchedEx" (
             handle: Handle, trans_a: c_int, trans_b: c_int, m: c_int, n: c_int, k: c_int, alpha: *const c_void,
             a: *const c_void, a_type: c_int, lda: c_int, stride_a: c_longlong,

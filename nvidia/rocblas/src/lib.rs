@@ -24,6 +24,8 @@ const COMPUTE_F16: c_int = 64;
 /// `CUBLAS_DEFAULT_MATH`, and `CUBLAS_TF32_TENSOR_OP_MATH`: products of f32 with fewer bits.
 const FULL_PRODUCTS: c_int = 0;
 const SHORT_PRODUCTS: c_int = 3;
+/// Bytes of a workspace: 32 MiB.
+const WORKSPACE: usize = 32 << 20;
 /// `CUBLAS_GEMM_DEFAULT`.
 const DEFAULT_ALGORITHM: c_int = -1;
 
@@ -123,6 +125,22 @@ api! {
         };
         // SAFETY: the caller's handle.
         check(unsafe { blas()?.set_math_mode(handle.cast(), mode) })
+    }
+
+    /// What cuBLAS's documentation recommends for Hopper; older GPUs need less.
+    fn rocblas_get_device_memory_size(_handle: rocblas_handle, size: *mut usize) {
+        // SAFETY: the caller's pointer.
+        match unsafe { size.as_mut() } {
+            Some(size) => *size = WORKSPACE,
+            None => return Err(rocblas_status_invalid_pointer),
+        }
+        Ok(())
+    }
+
+    /// Memory that products are worked out in.
+    fn rocblas_set_workspace(handle: rocblas_handle, addr: *mut c_void, size: usize) {
+        // SAFETY: the caller's handle and memory.
+        check(unsafe { blas()?.set_workspace(handle.cast(), addr, size) })
     }
 
     /// Nothing: cuBLAS makes products without atomics unless it is asked to.

@@ -302,6 +302,7 @@ mod tests {
                 &["gfx1030", "gfx906"],
             ),
             (&["gfx942/TensileLibrary_lazy_gfx942.dat"], &["gfx942"]),
+            (&["others/TensileLibrary_lazy_gfx942.dat"], &[]),
             (
                 &[
                     "TensileLibrary_lazy_gfx1100.txt",

@@ -208,6 +208,7 @@ fn check(call: &'static str, status: api::hiprtcResult) -> HipResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rocm_backend::testing::gpu;
 
     #[test]
     fn only_0_forbids_to_compile() {
@@ -220,5 +221,28 @@ mod tests {
         ] {
             assert_eq!(is_forbidden(value.map(OsStr::new)), forbids, "{value:?}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_is_compiled_again() -> HipResult<()> {
+        let Some(device) = gpu("what_cannot_be_loaded_is_compiled_again") else {
+            return Ok(());
+        };
+        device.gpu().make_current()?;
+        let architecture = device.gpu().properties().gcn_arch_name.clone();
+        let unit = Unit {
+            file: "what_cannot_be_loaded.hip",
+            source: "extern \"C\" __global__ void nothing() {}",
+            headers: &[],
+            architecture: architecture.split(':').next().unwrap_or_default(),
+        };
+        let compiler = Compiler::find()?;
+        let entry = Entry::new(unit.architecture, unit.file, compiler.key(&unit));
+        let Some(entry) = entry else { return Ok(()) };
+        entry.write(b"no code object");
+        compiler.load(&unit)?;
+        let code = entry.read().unwrap_or_default();
+        assert!(Module::load(&code).is_ok(), "and takes its place");
+        Ok(())
     }
 }

@@ -250,6 +250,10 @@ mod tests {
             "{message}"
         );
         assert!(message.contains("is too large"), "{message}");
+        // Nothing is counted where there is no result.
+        let (x, w) = (x.narrow(1, 0, 1)?, w.narrow(1, 0, 1)?);
+        let none = x.narrow(0, 0, 0)?.conv1d(&w, 0, MAX_PLACE + 1, 1, 1)?;
+        assert_eq!(none.dims(), [0, 1, 1]);
         Ok(())
     }
 

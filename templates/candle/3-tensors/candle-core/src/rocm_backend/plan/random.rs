@@ -115,6 +115,8 @@ fn only(op: &Op, element: Element) -> Result<Kernel, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::launcher::Card;
+    use super::super::testing::Recorder;
     use super::*;
 
     #[test]
@@ -153,5 +155,76 @@ mod tests {
                 assert_eq!(drawn.groups(), packs * groups, "{count} of {element:?}");
             }
         }
+    }
+
+    /// The grids of what is launched for so many numbers: blocks have 256 threads.
+    fn grids(
+        count: usize,
+        element: Element,
+        launch: impl FnOnce(&Recorder, Drawn) -> Result<(), Refusal>,
+    ) -> Result<Vec<u32>, Refusal> {
+        let recorder = Recorder::of(Card {
+            wave_size: 64,
+            multiprocessors: 104,
+        });
+        let start = Pointer::NULL.offset(1 << 30);
+        let drawn = Drawn {
+            start,
+            element,
+            count,
+        };
+        launch(&recorder, drawn)?;
+        let launches = recorder.launches.take();
+        assert!(launches.iter().all(|launch| launch.block == [256, 1]));
+        Ok(launches.iter().map(|launch| launch.grid[0]).collect())
+    }
+
+    #[test]
+    fn threads_draw_16_bytes() -> Result<(), Refusal> {
+        let counter = Counter {
+            seed: 1,
+            call: 2,
+            first: 3,
+        };
+        for (count, element, expected) in [
+            (0, Element::F32, &[][..]),
+            (1024, Element::F32, &[1]),
+            (1025, Element::F32, &[2]),
+            (2049, Element::F16, &[2]),
+            (513, Element::F64, &[2]),
+        ] {
+            let op = &table::RAND_UNIFORM;
+            let drawn = grids(count, element, |recorder, y| {
+                random(
+                    recorder,
+                    op,
+                    y,
+                    counter,
+                    Distribution::of(&[0., 1.], element),
+                )
+            })?;
+            assert_eq!(drawn, expected, "{count} of {element:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn threads_move_16_bytes_of_units() -> Result<(), Refusal> {
+        for (count, element, expected) in [
+            (0, Element::F32, &[][..]),
+            (1024, Element::F32, &[1]),
+            (1025, Element::F32, &[2]),
+            // Units are f32 here, whatever they become.
+            (1025, Element::F16, &[2]),
+            (512, Element::F64, &[1]),
+            (513, Element::F64, &[2]),
+        ] {
+            let units = Pointer::NULL.offset(1 << 35);
+            let moved = grids(count, element, |recorder, y| {
+                uniform_from(recorder, units, y, Distribution::of(&[0., 1.], element))
+            })?;
+            assert_eq!(moved, expected, "{count} of {element:?}");
+        }
+        Ok(())
     }
 }
