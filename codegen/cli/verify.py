@@ -155,7 +155,7 @@ def _planned(
 ) -> tuple[Path, Plan]:
     """The tree's folder, and the plan of all phases that are applied or up to `phase`, as those were applied."""
     from codegen.plan.build import plan_tree
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     options.note_absent(workspace)

@@ -9,18 +9,19 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, UsageError
+from codegen.patch.attributed_text import EditedText, edited, formatted, in_own_line_ends
+from codegen.patch.changes import Edit, FileChange, PhaseChanges
 from codegen.plan import cargo, files
 from codegen.plan.decide import Scan, refuse_undecided, scan_tree
 from codegen.plan.edits import EditPlanner
-from codegen.plan.home import RECORD
-from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
+from codegen.plan.model import Plan
 from codegen.plan.rust_style import rust_edition, rustfmt_settings
-from codegen.plan.text import EditedText, edited, formatted, in_own_line_ends
 from codegen.release import in_range
 from codegen.render.rustfmt import rustfmt_beside
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
+from codegen.tree_path import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

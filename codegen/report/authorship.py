@@ -10,8 +10,8 @@ from codegen.spec.kinds import Verb
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from codegen.plan.decision import Decision
-    from codegen.plan.model import Origin
+    from codegen.patch.changes import Origin
+    from codegen.plan.model import Decision
 
 _SOURCES = {
     Verb.MIRROR: "mirrored from CUDA",

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codegen.errors import CandleRocmError
+    from codegen.patch.changes import FileChange
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
-    from codegen.plan.model import FileChange, Plan
+    from codegen.plan.model import Decision, Plan
     from codegen.report.file_diff import FileDiff, Hunk
     from codegen.spec.loaded import LoadedSpecs
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from codegen.plan.decide import Scan
     from codegen.plan.model import Plan
-    from codegen.plan.workspace import Workspace
     from codegen.spec.kinds import Gating, Runtime
+    from codegen.workspace.workspace import Workspace
 
 
 def selected_plan(

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from codegen.plan.model import Region
+from codegen.patch.changes import Region
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
     from pathlib import Path
 
-    from codegen.plan.model import FileChange, Plan
+    from codegen.patch.changes import FileChange
+    from codegen.plan.model import Plan
 
     Overlay = Mapping[str, bytes | None]
 

@@ -244,7 +244,7 @@ def test_json_needs_no_rich() -> None:
     program = (
         "import sys\n"
         "import codegen.cli.scan, codegen.report.scan_document, codegen.report.planning, codegen.report.findings\n"
-        "import codegen.report.summary, codegen.report.site_filter, codegen.plan.workspace\n"
+        "import codegen.report.summary, codegen.report.site_filter, codegen.workspace.workspace\n"
         "print('rich' in sys.modules, 'pygments' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -15,10 +15,10 @@ from some import some
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, TemplateInvalid, UsageError
+from codegen.patch.changes import Edit, Origin
 from codegen.plan.build import phase_specs, plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import EditPlanner
-from codegen.plan.model import Edit, Origin
 from codegen.plan.rust_style import rust_edition
 from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codegen.plan.model import FileChange, Plan
+    from codegen.patch.changes import FileChange
+    from codegen.plan.model import Plan
     from codegen.spec.loaded import LoadedSpecs
 
 CASES = (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from report_samples import PHASES, decision, scan_of, specs
 
 from codegen.errors import ExitCode, UsageError
-from codegen.plan.decision import State
-from codegen.plan.model import Origin
+from codegen.patch.changes import Origin
+from codegen.plan.model import State
 from codegen.report.authorship import Authorship
 from codegen.report.site_filter import SiteFilter
 from codegen.report.summary import NO_CRATE, summarise

@@ -31,7 +31,7 @@ from codegen.spec.usage import unused_templates
 if TYPE_CHECKING:
     from in_process import CommandLine
 
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.spec.model import Rule
 
 SPECS = load_specs()

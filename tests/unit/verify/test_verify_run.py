@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codegen.errors import ExitCode, VerificationFailed
+from codegen.patch.changes import Origin, Region
 from codegen.paths import repository_root
-from codegen.plan.model import Origin, Region
 from codegen.verify.cargo import CargoRun
 from codegen.verify.device_use import RECORD
 from codegen.verify.diagnostics import Diagnostic, Span

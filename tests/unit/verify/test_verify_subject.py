@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
+from codegen.patch.changes import FileChange, Origin, PhaseChanges, Region
+from codegen.plan.model import Plan
 from codegen.verify.subject import OnDisk, Subject
 
 if TYPE_CHECKING:
