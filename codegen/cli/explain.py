@@ -52,7 +52,7 @@ def command(
     from codegen.report.findings import findings
     from codegen.report.json_document import dumps
     from codegen.report.place import Place
-    from codegen.report.planning import selected_plan
+    from codegen.report.requested_plan import selected_plan
     from codegen.report.source_line import made_of
     from codegen.workspace.workspace import open_workspace
 

@@ -45,7 +45,7 @@ def command(
     from codegen.plan.decide import scan_tree
     from codegen.report.findings import findings
     from codegen.report.html import html_report, write_page
-    from codegen.report.planning import selected_plan
+    from codegen.report.requested_plan import selected_plan
     from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)

@@ -9,7 +9,7 @@ from codegen.patch.git_format import replacements
 from codegen.paths import repository_root
 from codegen.plan.edits import plan_edits
 from codegen.plan.select import glob_matches
-from codegen.report.authorship import Authorship
+from codegen.report.origin_wording import Authorship
 from codegen.report.source_line import source_places
 from codegen.report.span import Spans
 from codegen.report.wording import CRATE_RULE, spec_line

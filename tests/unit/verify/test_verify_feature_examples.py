@@ -6,8 +6,17 @@ import tomllib
 from dataclasses import replace
 from typing import Any
 
-from codegen.verify.gated import BROKEN, ELSEWHERE, EXAMPLE_FEATURES, NOT_BUILT, UNKNOWN, LeftOut, fitted, left_out
-from codegen.verify.steps import STEPS, Judge, Step
+from codegen.verify.feature_examples import (
+    BROKEN,
+    ELSEWHERE,
+    EXAMPLE_FEATURES,
+    NOT_BUILT,
+    UNKNOWN,
+    LeftOut,
+    fitted,
+    left_out,
+)
+from codegen.verify.steps import STEPS, PassCriterion, Step
 
 MANIFEST = """
 [package]
@@ -49,7 +58,7 @@ STEP = Step(
     "title",
     "clippy",
     ("candle-examples",),
-    Judge.LINT,
+    PassCriterion.LINT,
     1,
     features=("rocm",),
     options=("--tests",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from codegen.spec.model import PhaseSpec, PhaseTests
-from codegen.verify.waiting import NOT_YET, WaitingTest, summary, waiting_tests
+from codegen.verify.expected_failures import NOT_YET, WaitingTest, summary, waiting_tests
 
 ALWAYS = PhaseTests(id="a.always", names=("one::rocm", "two::rocm"), reason="for want of a phase")
 LATER = PhaseTests(id="a.later", names=("new::rocm",), reason="for want of a phase", since="0.11.0")

@@ -10,7 +10,7 @@ import pytest
 from fake_machine import TOOLS, machine, put, with_gpu, with_rocm
 
 from codegen.errors import ExitCode, ToolchainMissing
-from codegen.verify.environment import Check, Need, State, all_checks, refuse_missing, rocm_checks
+from codegen.verify.doctor import Check, Need, State, all_checks, refuse_missing, rocm_checks
 from codegen.verify.machine import Machine, run_program
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from codegen.patch.changes import FileChange, Origin, PhaseChanges, Region
 from codegen.plan.model import Plan
-from codegen.verify.subject import OnDisk, Subject
+from codegen.verify.patched_tree import OnDisk, Subject
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codegen.kernels.coverage import table
 from codegen.kernels.dtypes import DTYPES
 from codegen.kernels.loader import load_families
 from codegen.kernels.render import render_sources
 from codegen.kernels.rust_table import KernelTable
-from codegen.kernels.table import table
 from codegen.render.environment import render
 from codegen.render.rustfmt import format_rust
 

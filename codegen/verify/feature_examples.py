@@ -51,7 +51,7 @@ BROKEN = {
 }
 """Examples of Candle that do not compile, patched or not, where they do not require a feature; and why."""
 ELSEWHERE = "gated-examples-on and gated-examples-off build it"
-UNKNOWN = "nobody has said yet whether that feature builds (codegen/verify/gated.py)"
+UNKNOWN = "nobody has said yet whether that feature builds (codegen/verify/feature_examples.py)"
 
 _KINDS = ("bin", "example", "test", "bench")
 
