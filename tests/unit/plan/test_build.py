@@ -183,9 +183,12 @@ def test_a_tree_with_windows_line_endings_keeps_them(tmp_path: Path, specs: Load
 def test_the_formatting_rules_of_the_tree_count(candle: Path, specs: LoadedSpecs) -> None:
     grow(candle, {".rustfmt.toml": "tab_spaces = 2\n"})
 
-    text = after(plan_tree(open_tree(candle), specs), "candle-core/src/utils.rs")
+    plan = plan_tree(open_tree(candle), specs)
+    text = after(plan, "candle-core/src/utils.rs")
     assert "pub fn rocm_is_available() -> bool {\n  #[cfg" in text
     assert 'pub fn cuda_is_available() -> bool {\n    cfg!(feature = "cuda")\n}' in text
+    new = after(plan, "candle-core/src/rocm_backend/backend_storage.rs")
+    assert "\nimpl BackendStorage for RocmStorage {\n    type Device" in new  # new files have the templates' form
 
 
 def test_the_edition_of_the_tree_counts(candle: Path, specs: LoadedSpecs) -> None:
