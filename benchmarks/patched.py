@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from codegen.candle.tree import CandleTree
-    from codegen.verify.subject import Subject
+    from codegen.verify.patched_tree import Subject
 
 
 def patched(release: str) -> tuple[CandleTree, Subject]:
     """The release's own tree, and what the phases make of it."""
     from codegen.plan.build import plan_tree
-    from codegen.plan.workspace import open_workspace
-    from codegen.verify.subject import Subject
+    from codegen.verify.patched_tree import Subject
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(release)
     gating, runtime = workspace.gating(None), workspace.runtime(None)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 FOLDER = ".candle-rocm"
 """Name of the folder of the record, in the root of the tree."""
+RECORD = f"{FOLDER}/record.json"
+"""The record's path in a tree."""
 TREE_FILE = "candle-rocm.yaml"
 """Name of the tree's own specs, in its root."""
 LONGEST_PATH = 1024

@@ -14,11 +14,11 @@ from pathlib import Path
 from codegen import terminal
 from codegen.errors import CandleRocmError, UsageError
 from codegen.paths import templates_dir
-from codegen.plan.analysis import analyse
-from codegen.plan.workspace import open_workspace
 from codegen.spec.folders import is_plain
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.verify.scratch import ScratchTree, tree_files
+from codegen.workspace.analysis import analyse
+from codegen.workspace.workspace import open_workspace
 
 TARGET = "target"
 MARK = ".candle-rocm-workbench"

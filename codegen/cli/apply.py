@@ -33,8 +33,8 @@ def command(
     Without --phase, every phase that is ready and not applied yet. Edits that were declared stay. What is applied is
     written to .candle-rocm/record.json: commit it together with the files.
     """
-    from codegen.plan.apply import apply_phases
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.apply import apply_phases
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, for_writing=True, progress=options.progress)
     options.note_absent(workspace)

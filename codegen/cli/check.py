@@ -32,10 +32,10 @@ def command(
     unknown, unless they are left for later by --leave-unknown.
     """
     from codegen.errors import ExitCode
-    from codegen.plan.apply import deviations
     from codegen.plan.decide import scan_tree
-    from codegen.plan.workspace import open_workspace
     from codegen.report.wording import plural
+    from codegen.workspace.apply import deviations
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, progress=options.progress)
     options.note_absent(workspace)

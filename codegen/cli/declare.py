@@ -19,8 +19,8 @@ def command(candle: str, files: tuple[str, ...], *, undo: bool, as_json: bool) -
     FILES are relative to CANDLE. `check` passes for a file exactly as declared; later applies and reverts merge the
     edits into what becomes of the file, or refuse. Commit .candle-rocm/record.json, where this is written.
     """
-    from codegen.plan.declare import declare, withdraw
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.declare import declare, withdraw
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, for_writing=True, as_it_is=True, progress=options.progress)
     options.note_settled(workspace)

@@ -13,7 +13,7 @@ from codegen.cli import options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codegen.plan.model import FileChange
+    from codegen.patch.changes import FileChange
 
 
 @click.command("diff")
@@ -49,8 +49,8 @@ def command(
     CANDLE may be the folder of a program that uses Candle too: what can be mirrored there is.
     Without --phase, all phases that are ready. `git apply` takes the output.
     """
-    from codegen.plan.analysis import analyse
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.analysis import analyse
+    from codegen.workspace.workspace import open_workspace
 
     if (program := options.program_plan(candle, gating)) is not None:
         if as_json:
@@ -85,7 +85,7 @@ def command(
 
 
 def _print(changes: Iterable[FileChange], *, stat: bool, color: str) -> None:
-    from codegen.plan.patch import unified_diff
+    from codegen.patch.git_format import unified_diff
 
     if stat:
         from codegen.report.diff_document import stat_lines

@@ -22,8 +22,8 @@ def command(context: click.Context, *, as_json: bool, candle: Path | None) -> No
 
     Without an AMD GPU, generating and testing need no ROCm: what is missing then is shown as optional.
     """
+    from codegen.verify.doctor import all_checks, refuse_missing
     from codegen.verify.document import doctor_document
-    from codegen.verify.environment import all_checks, refuse_missing
     from codegen.verify.machine import Machine
 
     checks = all_checks(Machine.here(), candle)

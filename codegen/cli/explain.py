@@ -11,7 +11,7 @@ from codegen.cli import options
 
 if TYPE_CHECKING:
     from codegen.plan.model import Plan
-    from codegen.plan.workspace import Workspace
+    from codegen.workspace.workspace import Workspace
 
 
 @click.command("explain")
@@ -42,7 +42,6 @@ def command(
     from codegen.plan.build import plan_tree
     from codegen.plan.decide import scan_tree
     from codegen.plan.model import Plan
-    from codegen.plan.workspace import open_workspace
     from codegen.report.explain import Explainer
     from codegen.report.explanation_text import (
         explanation_document,
@@ -53,8 +52,9 @@ def command(
     from codegen.report.findings import findings
     from codegen.report.json_document import dumps
     from codegen.report.place import Place
-    from codegen.report.planning import selected_plan
+    from codegen.report.requested_plan import selected_plan
     from codegen.report.source_line import made_of
+    from codegen.workspace.workspace import open_workspace
 
     folder, written = _subject(arguments, candle)
     place = Place.parse(written)

@@ -36,9 +36,9 @@ def command(
 
     `git apply` and `git am` take the patches, on top of those of the phases before.
     """
-    from codegen.plan.analysis import analyse
-    from codegen.plan.output import write_output
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.analysis import analyse
+    from codegen.workspace.output import write_output
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     options.note_absent(workspace)

@@ -26,9 +26,9 @@ def command() -> None:
 @as_json
 def list_ops(*, as_json: bool) -> None:
     """Every op with the element types it has kernels for."""
+    from codegen.kernels.coverage import table
     from codegen.kernels.dtypes import DTYPES
     from codegen.kernels.loader import load_families
-    from codegen.kernels.table import table
 
     families = load_families()
     rows = table(families)
@@ -58,7 +58,7 @@ def list_ops(*, as_json: bool) -> None:
 @as_json
 def render(*, folder: Path | None, as_json: bool) -> None:
     """Write every kernel source, and the table docs/kernels.md."""
-    from codegen.kernels.files import rendered_files, write_files
+    from codegen.kernels.outputs import rendered_files, write_files
     from codegen.paths import checkout
 
     root = folder or checkout("generated/kernels and docs/kernels.md are a checkout's; name a folder with --to")

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codegen.errors import Problem
-    from codegen.plan.decision import Decision
-    from codegen.plan.draft import Discarded
+    from codegen.plan.model import Decision
     from codegen.plan.program import ProgramPlan
-    from codegen.plan.workspace import Workspace
+    from codegen.record.swaps import Discarded
+    from codegen.workspace.workspace import Workspace
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -83,7 +83,7 @@ def note_untried(workspace: Workspace) -> None:
 
 def note_absent(workspace: Workspace) -> None:
     """Say that files of the tree are not there to be looked at."""
-    from codegen.plan.git import not_checked_out
+    from codegen.record.git import not_checked_out
     from codegen.report.wording import plural
 
     if paths := not_checked_out(workspace.root):

@@ -43,10 +43,10 @@ def command(
     --leave-unknown it has both.
     """
     from codegen.plan.decide import scan_tree
-    from codegen.plan.workspace import open_workspace
     from codegen.report.findings import findings
     from codegen.report.html import html_report, write_page
-    from codegen.report.planning import selected_plan
+    from codegen.report.requested_plan import selected_plan
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     options.note_absent(workspace)

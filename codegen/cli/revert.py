@@ -23,8 +23,8 @@ def command(candle: str, *, phase: int | None, keep_edits: bool, force: bool, as
 
     An apply or revert that was interrupted is settled first; where nothing is applied then, that is all.
     """
-    from codegen.plan.apply import revert_phases
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.apply import revert_phases
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, for_writing=True, as_it_is=True, progress=options.progress)
     options.note_settled(workspace)

@@ -12,8 +12,8 @@ from codegen.cli import options
 
 if TYPE_CHECKING:
     from codegen.plan.decide import Scan
-    from codegen.plan.workspace import Workspace
     from codegen.verify.oracle_compare import Comparison
+    from codegen.workspace.workspace import Workspace
 
 STATES = {"handled": "handled", "not-applied": "not applied", "left-alone": "left alone", "unknown": "unknown"}
 
@@ -68,10 +68,10 @@ def command(
     from codegen.plan.decide import scan_tree
     from codegen.plan.files import methods_without_template
     from codegen.plan.idle import idle_entries
-    from codegen.plan.workspace import open_workspace
     from codegen.report.findings import findings
     from codegen.report.site_filter import SiteFilter
     from codegen.report.summary import summarise
+    from codegen.workspace.workspace import open_workspace
 
     if (program := options.program_plan(candle, gating)) is not None:
         from codegen.report.program import program_document, program_lines

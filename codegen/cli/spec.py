@@ -70,7 +70,7 @@ def _lint_tree(context: click.Context, candle: str, *, as_json: bool) -> None:
     from codegen.cli import options
     from codegen.errors import SpecInvalid
     from codegen.lint.tree import lint_tree
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, progress=options.progress)
     try:

@@ -10,7 +10,7 @@ from codegen import terminal
 from codegen.cli import options
 
 if TYPE_CHECKING:
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
 
 
 @click.command("status")
@@ -22,9 +22,9 @@ def command(candle: str, *, as_json: bool) -> None:
     Where something is applied, it names the sites that nothing decides yet, too.
     """
     from codegen.errors import CandleRocmError
-    from codegen.plan.workspace import open_workspace
     from codegen.report.state import StateOfTree
     from codegen.report.wording import left_notes
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, as_it_is=True, progress=options.progress)
     state = StateOfTree.of(workspace)
@@ -48,8 +48,8 @@ def command(candle: str, *, as_json: bool) -> None:
 def _unknown(candle: str) -> tuple[Decision, ...]:
     """The sites of the pristine tree that nothing decides."""
     from codegen.plan.decide import scan_tree
-    from codegen.plan.decision import State
-    from codegen.plan.workspace import open_workspace
+    from codegen.plan.model import State
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle)
     return scan_tree(workspace.tree, workspace.specs, gating=workspace.gating(None)).of_state(State.UNKNOWN)

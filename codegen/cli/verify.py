@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from codegen.plan.model import Plan
-    from codegen.verify.environment import Check
+    from codegen.verify.doctor import Check
     from codegen.verify.judge import StepResult
     from codegen.verify.machine import Machine
     from codegen.verify.steps import Step
@@ -77,20 +77,20 @@ def command(
     from codegen.spec.kinds import Runtime
     from codegen.spec.loader import load_specs
     from codegen.verify.cargo import require_programs
+    from codegen.verify.doctor import rocm_checks
     from codegen.verify.document import verification_document
-    from codegen.verify.environment import rocm_checks
+    from codegen.verify.expected_failures import waiting_tests
     from codegen.verify.identity import refuse_stand_in
     from codegen.verify.judge import refuse_failures
     from codegen.verify.machine import Machine
+    from codegen.verify.patched_tree import Subject
     from codegen.verify.results import OF_VERIFY, append, found_by_verify
     from codegen.verify.run import TEST_TIMEOUT, Bench, run_steps
     from codegen.verify.scratch import ScratchTree
     from codegen.verify.steps import Target, choose_steps
-    from codegen.verify.subject import Subject
     from codegen.verify.surroundings import left_behind
     from codegen.verify.target import choose_device
     from codegen.verify.test_names import names_of_step
-    from codegen.verify.waiting import waiting_tests
 
     machine = Machine.here()
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
@@ -155,7 +155,7 @@ def _planned(
 ) -> tuple[Path, Plan]:
     """The tree's folder, and the plan of all phases that are applied or up to `phase`, as those were applied."""
     from codegen.plan.build import plan_tree
-    from codegen.plan.workspace import open_workspace
+    from codegen.workspace.workspace import open_workspace
 
     workspace = open_workspace(candle, offline=offline, progress=options.progress)
     options.note_absent(workspace)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from codegen.plan.decide import Scan
-    from codegen.plan.workspace import Workspace
     from codegen.spec.loaded import LoadedSpecs, TreeSpecs
+    from codegen.workspace.workspace import Workspace
 
 
 def lint_tree(workspace: Workspace) -> TreeSpecs:

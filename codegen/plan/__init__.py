@@ -1,1 +1,1 @@
-"""Sites and specs in, a frozen plan out; the plan written into a tree, checked, and taken back."""
+"""Sites and specs in, a frozen plan out: every site decided, every edit and file made, nothing written."""

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 from codegen.errors import ForeignBackend, Location, Problem, TemplateInvalid, UsageError
+from codegen.patch.attributed_text import EditedText, edited, formatted, in_own_line_ends, whole
+from codegen.patch.changes import Edit, FileChange, PhaseChanges
 from codegen.plan import cargo, files
 from codegen.plan.decide import Scan, refuse_undecided, scan_tree
 from codegen.plan.edits import EditPlanner
-from codegen.plan.home import RECORD
-from codegen.plan.model import Edit, FileChange, PhaseChanges, Plan
+from codegen.plan.model import Plan
 from codegen.plan.rust_style import rust_edition, rustfmt_settings
-from codegen.plan.text import EditedText, edited, formatted, in_own_line_ends
 from codegen.release import in_range
 from codegen.render.rustfmt import rustfmt_beside
+from codegen.spec.folders import is_plain
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
+from codegen.tree_path import RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from codegen.candle.tree import CandleTree
+    from codegen.patch.changes import Origin
     from codegen.render.backend import BackendContext
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import PhaseSpec
@@ -128,20 +132,23 @@ class _States:
     def after_each(self, phases: Sequence[PhaseSpec]) -> Iterator[State]:
         """The state after each of the phases, which are applied one after another.
 
-        rustfmt runs beside us: while it reads the edited files of all of them, new files are rendered.
+        rustfmt runs beside us: while it reads the edited files of all of them, new files are rendered, and while it
+        reads those, the edits are checked.
         """
         edits = [self._planner.edits(phase.phase for phase in phases[:count]) for count in range(1, len(phases) + 1)]
         texts = {made: edited(self.tree.read(path), made) for each in edits for path, made in each.items()}
         paths = {made: made[0].path for made in texts}
         rust = {made: (path, texts[made].text) for made, path in paths.items() if path not in self.scan.python}
         with rustfmt_beside(rust.values(), edition=self._edition, config=self._config) as wishes:
-            whole = [self._with_whole_files(phase) for phase in phases]
-            for made, path in paths.items():
-                self._refuse_broken(path, made, texts[made])
+            new = [self._with_whole_files(phase) for phase in phases]
+            with _laid_out(new) as laid_out:
+                for made, path in paths.items():
+                    self._refuse_broken(path, made, texts[made])
+                new = laid_out()
             wished = wishes()
         texts |= {made: formatted(texts[made], wished[text]) for made, text in rust.items()}
-        for own, new in zip(edits, whole, strict=True):
-            yield {path: texts[made] for path, made in own.items()} | new
+        for own, others in zip(edits, new, strict=True):
+            yield {path: texts[made] for path, made in own.items()} | others
 
     def _refuse_broken(self, path: str, edits: Edits, entry: EditedText) -> None:
         if path in self.scan.python:
@@ -171,6 +178,31 @@ class _States:
         self._whole |= files.copied_files(self.tree, phase, copies, self.specs)
         self._whole |= cargo.manifests(self.tree, phase, self.specs, self.runtime, self._whole)
         return dict(self._whole)
+
+
+@contextmanager
+def _laid_out(states: Sequence[State]) -> Iterator[Callable[[], list[State]]]:
+    """rustfmt at work on the Rust files that templates made; what this gives waits for the states with its texts.
+
+    Plain sources have its form where they lie. It is that of the templates, whatever the tree wants of its own files.
+    """
+    made = {
+        (path, entry.text): entry.regions[0].origin
+        for state in states
+        for path, entry in state.items()
+        if path.endswith(".rs") and _is_rendered(entry.regions[0].origin)
+    }
+    with rustfmt_beside(made) as wishes:
+
+        def result() -> list[State]:
+            texts = {text: whole(wished, made[text]) for text, wished in wishes().items()}
+            return [{path: texts.get((path, entry.text), entry) for path, entry in state.items()} for state in states]
+
+        yield result
+
+
+def _is_rendered(origin: Origin) -> bool:
+    return origin.template is not None and not is_plain(origin.template)
 
 
 def _changes(

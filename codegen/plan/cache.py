@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen import __version__, own_folder
+from codegen.patch.changes import FileChange, Origin, PhaseChanges, Region
 from codegen.paths import COMPILED, repository_root
-from codegen.plan.decision import Decision, State
-from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
+from codegen.plan.model import Decision, Plan, State
 from codegen.programs import find
 from codegen.syntax.site import Site
 from codegen.tree_path import TREE_FILE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.candle import manifest
-from codegen.plan.model import Origin
-from codegen.plan.text import EditedText, rewritten
+from codegen.patch.attributed_text import EditedText, rewritten
+from codegen.patch.changes import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from codegen.candle.toml_text import decode
 from codegen.errors import InputOutputError, Location, Problem, UnknownSite
 from codegen.kernels.dtypes import DTYPES
-from codegen.plan.decision import Decision, State
+from codegen.plan.model import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
 from codegen.render.element_types import DTYPE
 from codegen.spec.kinds import Early, Gating, SiteKind, Verb

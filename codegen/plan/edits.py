@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from codegen.errors import Conflict, Location, Problem, UnknownSite
+from codegen.patch.changes import Edit, Origin
 from codegen.paths import templates_dir
-from codegen.plan.model import Edit, Origin
 from codegen.release import in_range
 from codegen.render.environment import render
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime, SiteKind, Verb
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import ModuleRule, Rule
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import ForeignBackend, InputOutputError, UnknownSite
 from codegen.kernels.dtypes import DTYPES
+from codegen.patch.attributed_text import EditedText, whole
+from codegen.patch.changes import Origin
 from codegen.paths import default_cache, repository_root, templates_dir
-from codegen.plan.model import Origin
-from codegen.plan.text import EditedText, whole
 from codegen.release import in_range
 from codegen.render.backend import BACKEND, FileContext, Header, backend_context
 from codegen.render.hip_api import refuse_unknown_names, used_names

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from codegen.candle.tree import CandleTree
     from codegen.errors import Location
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.spec.kinds import Gating
     from codegen.spec.loaded import LoadedSpecs
 

@@ -1,76 +1,50 @@
-"""The plan: frozen data that `generate`, `diff`, `apply`, `check` and `report` all read."""
+"""The plan and the decisions behind it: frozen data that `generate`, `diff`, `apply`, `check` and `report` all read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from codegen.patch.changes import FileChange, PhaseChanges
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from codegen.syntax.site import Site
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Why a piece of generated text exists."""
 
-    rule: str
-    """Rule id, such as `core.dispatch`."""
-    spec: str
-    """`specs/phases/1-core.yaml:42`, relative to the repository."""
-    phase: int
-    template: str | None = None
-    """Path below `templates/`, or None where the text is mirrored from its CUDA sibling."""
+class State(StrEnum):
+    """What the table says about a site."""
+
+    HANDLED = "handled"
+    PENDING = "not applied"
+    LEFT = "left alone"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """Replace bytes `start..end` of a pristine file by `text` (an insertion when they are equal)."""
+class Decision:
+    """One site and what the specs say about it."""
 
-    path: str
-    """Relative to the Candle tree, with forward slashes."""
-    start: int
-    end: int
-    text: str
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """A file that pristine Candle does not have."""
-
-    path: str
-    text: str
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Lines `first..last` (from 1, inclusive) of a changed file, and why they are there."""
-
-    first: int
-    last: int
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """One file before and after a step: a phase (then `before` is what the phases before it left) or all of a plan."""
-
-    path: str
-    before: bytes | None
-    """None when the file is new."""
-    after: bytes
-    regions: tuple[Region, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseChanges:
-    """What one phase does to the tree that the phases before it left."""
-
-    phase: int
-    name: str
-    summary: str
-    changes: tuple[FileChange, ...]
+    site: Site
+    crate: str
+    state: State
+    rule: str = ""
+    phase: int | None = None
+    """The phase that the site belongs to by theme."""
+    lands: int | None = None
+    """The phase that writes its final form."""
+    stand_in: int | None = None
+    """The earlier phase that writes a typed error in its place, because rustc demands an arm by then."""
+    verb: str = ""
+    reason: str = ""
+    inside: bool = False
+    """Whether the site lies in another one, whose edit covers it."""
+    fallback: bool = False
+    """Whether a rule decided that is meant for what releases yet unknown may add."""
+    review: str = ""
+    """What a person should look at, though a rule decides: the mirrored text answers as CUDA does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.candle.toml_text import decode
-from codegen.plan.model import Edit, FileChange, Origin
-from codegen.plan.text import edited
+from codegen.patch.attributed_text import edited
+from codegen.patch.changes import Edit, FileChange, Origin
 from codegen.spec.kinds import Gating
 from codegen.syntax import verbs
 from codegen.syntax.sites import find_sites

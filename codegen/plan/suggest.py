@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from codegen.plan.decision import State
 from codegen.plan.edits import EditPlanner
+from codegen.plan.model import State
 from codegen.spec.kinds import Gating, SiteKind, Verb
 from codegen.spec.tree_model import LONGEST_GLOB, TO_FILL_IN, TreeRule
 from codegen.terminal import shown_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.syntax.site import Site
 

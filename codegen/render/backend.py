@@ -31,12 +31,6 @@ if TYPE_CHECKING:
 BACKEND = "candle-core/src/backend.rs"
 DUMMY_CUDA = "candle-core/src/dummy_cuda_backend.rs"
 
-RUSTFMT_CALL_WIDTH = 60
-"""Columns of a call's arguments up to which rustfmt leaves them on one line (fn_call_width)."""
-
-RUSTFMT_SHORT_ARGUMENT = 10
-"""Columns of each argument up to which rustfmt fills lines with a longer call (short_array_element_width_threshold)."""
-
 _RENAMED = re.compile(r"\bCuda(?=(Device|Storage|Error)\b)")
 
 
@@ -266,14 +260,10 @@ def _method(method: Method, trait: TraitMethods | None) -> BackendMethod:
 
 
 def _call(method: Method, names: tuple[str, ...]) -> str:
-    """The call of the operation, with the method's type parameters and as rustfmt breaks it."""
+    """The call of the operation, with the method's type parameters."""
     generics = ", ".join(re.findall(r"[<,]\s*(\w+)\s*(?=[:,>])", method.generics))
-    function = f"ops::{method.name}{f'::<{generics}>' if generics else ''}"
-    arguments = ", ".join(("self", *names))
-    if len(arguments) > RUSTFMT_CALL_WIDTH:
-        separator = " " if max(map(len, names)) <= RUSTFMT_SHORT_ARGUMENT else f"\n{' ' * 12}"
-        arguments = f"\n{' ' * 12}{f',{separator}'.join(('self', *names))},\n{' ' * 8}"
-    return f"unsafe {{ {function}({arguments}) }}" if method.is_unsafe else f"{function}({arguments})"
+    call = f"ops::{method.name}{f'::<{generics}>' if generics else ''}({', '.join(('self', *names))})"
+    return f"unsafe {{ {call} }}" if method.is_unsafe else call
 
 
 def _head(method: Method, names: Iterable[str]) -> str:

@@ -11,7 +11,8 @@ from codegen.report.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from codegen.plan.model import FileChange, Plan
+    from codegen.patch.changes import FileChange
+    from codegen.plan.model import Plan
     from codegen.report.json_document import Document
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codegen.patch.git_format import replacements
 from codegen.paths import repository_root
 from codegen.plan.edits import plan_edits
-from codegen.plan.patch import replacements
 from codegen.plan.select import glob_matches
-from codegen.report.authorship import Authorship
+from codegen.report.origin_wording import Authorship
 from codegen.report.source_line import source_places
 from codegen.report.span import Spans
 from codegen.report.wording import CRATE_RULE, spec_line
@@ -18,9 +18,9 @@ from codegen.spec.kinds import Gating, Runtime
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from codegen.patch.changes import Edit, FileChange, Origin, Region
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
-    from codegen.plan.model import Edit, FileChange, Origin, Plan, Region
+    from codegen.plan.model import Decision, Plan
     from codegen.report.span import Span
     from codegen.spec.loaded import LoadedSpecs
 

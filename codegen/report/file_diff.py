@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codegen.plan.patch import replacements, unified_diff
+from codegen.patch.git_format import replacements, unified_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from codegen.plan.model import FileChange, Origin, Region
+    from codegen.patch.changes import FileChange, Origin, Region
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)\n")
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from codegen import __version__
 from codegen.errors import InputOutputError
-from codegen.report.authorship import Authorship
 from codegen.report.file_diff import file_diff, without_whitespace
 from codegen.report.highlight import highlighted
+from codegen.report.origin_wording import Authorship
 from codegen.report.summary import NO_CRATE, summarise
 from codegen.report.wording import full_item, outcome, spec_line
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codegen.errors import CandleRocmError
+    from codegen.patch.changes import FileChange
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
-    from codegen.plan.model import FileChange, Plan
+    from codegen.plan.model import Decision, Plan
     from codegen.report.file_diff import FileDiff, Hunk
     from codegen.spec.loaded import LoadedSpecs
 

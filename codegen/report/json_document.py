@@ -8,7 +8,7 @@ from codegen import __version__
 
 if TYPE_CHECKING:
     from codegen.errors import Problem
-    from codegen.plan.model import Origin
+    from codegen.patch.changes import Origin
 
 SCHEMA_VERSION = 1
 """Raised when a field of any document changes its meaning or goes away; a new field does not raise it."""

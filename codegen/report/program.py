@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen import __version__
-from codegen.plan.patch import unified_diff
+from codegen.patch.git_format import unified_diff
 from codegen.report.json_document import SCHEMA_VERSION
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from codegen import __version__
-from codegen.plan.decision import State
+from codegen.plan.model import State
 from codegen.report.span import Spans
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from codegen.errors import Problem, UnknownSite
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.report.json_document import Document
     from codegen.report.span import Span
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.plan.decision import State
+from codegen.plan.model import State
 from codegen.report.json_document import document, problem_entry
 from codegen.report.span import Spans
 from codegen.report.wording import spec_line
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from codegen.errors import Problem
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.report.json_document import Document
     from codegen.report.span import Span
     from codegen.report.summary import Summary

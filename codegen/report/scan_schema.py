@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codegen.plan.decision import State
+from codegen.plan.model import State
 from codegen.report.json_document import SCHEMA_VERSION
 from codegen.spec.kinds import SiteKind, Verb
 

@@ -12,7 +12,7 @@ from codegen.spec.kinds import SiteKind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
 
 
 @dataclass(frozen=True, slots=True)

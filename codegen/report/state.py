@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codegen.plan.record import Condition
-from codegen.plan.strays import generated
+from codegen.record.record import Condition
 from codegen.report.wording import plural
 from codegen.terminal import shown_name
+from codegen.workspace.strays import generated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codegen.plan.workspace import Workspace
+    from codegen.workspace.workspace import Workspace
 
 LISTED = 10
 _NOTHING = Condition((), (), (), 0)

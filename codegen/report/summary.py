@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codegen.plan.decision import State
+from codegen.plan.model import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.spec.model import PhaseSpec
 
 NO_CRATE = "(no crate)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen import terminal
-from codegen.plan.decision import State
+from codegen.plan.model import State
 from codegen.report.wording import review_notes, site_line
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from codegen.plan.decide import Scan
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.report.summary import Summary
 
 WIDTH_OF_A_FILE = 250

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.plan.decision import State
+from codegen.plan.model import State
 from codegen.plan.select import glob_matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import Release
     from codegen.syntax.site import Site

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from codegen.render.environment import render
 from codegen.spec.kinds import DEFAULT_RUNTIME
 from codegen.verify.judge import Verdict
-from codegen.verify.steps import STEPS, Judge
+from codegen.verify.steps import STEPS, PassCriterion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,7 +159,7 @@ def _strength(run: StepRun) -> Strength:
     """What a step that passed shows: on a device only what the loaded libraries said that they are."""
     if run.ran_on is not None:
         return _device(run.ran_on)
-    return "compiled" if _STEPS[run.step].judge in (Judge.BUILDS, Judge.LINT) else "tested"
+    return "compiled" if _STEPS[run.step].criterion in (PassCriterion.BUILDS, PassCriterion.LINT) else "tested"
 
 
 def _device(name: str) -> Strength:

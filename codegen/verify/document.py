@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codegen import terminal
-from codegen.verify.environment import State
+from codegen.verify.doctor import State
 from codegen.verify.judge import Verdict, all_passed
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from codegen.verify.environment import Check
+    from codegen.verify.doctor import Check
     from codegen.verify.judge import StepResult
     from codegen.verify.provenance import TracedDiagnostic
     from codegen.verify.testrun import TestRun

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from codegen.verify.expected_failures import judge_waiting, summary
 from codegen.verify.target import Share
 from codegen.verify.testrun import Outcome, TestTally
-from codegen.verify.waiting import judge_waiting, summary
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from codegen.verify.device_use import DeviceUse
+    from codegen.verify.expected_failures import WaitingTest
     from codegen.verify.target import Device
     from codegen.verify.testrun import TestRun
     from codegen.verify.unrun import UnrunTests, Where
-    from codegen.verify.waiting import WaitingTest
 
 SHOWN = 5
 DEVICE_ABSENT = "no ROCm device"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codegen.errors import Problem, VerificationFailed
 from codegen.verify.evidence import SHOWN, judge_tests, observed
 from codegen.verify.provenance import TracedDiagnostic, trace, trace_all
-from codegen.verify.steps import Judge, Step
+from codegen.verify.steps import PassCriterion, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from codegen.verify.device_use import DeviceUse
     from codegen.verify.diagnostics import Diagnostic
     from codegen.verify.evidence import Demands
-    from codegen.verify.gated import LeftOut
-    from codegen.verify.subject import Subject
+    from codegen.verify.expected_failures import WaitingTest
+    from codegen.verify.feature_examples import LeftOut
+    from codegen.verify.patched_tree import Subject
     from codegen.verify.target import Device
     from codegen.verify.testrun import TestRun
-    from codegen.verify.waiting import WaitingTest
 
 COMPLAINT_LINES = 12
 FINDINGS_SHOWN = 20
@@ -128,11 +128,11 @@ def _judge(
     unmade = [crate for crate in step.crates if crate not in run.built]
     if unmade:
         return StepResult(step, Verdict.FAILED, f"cargo ended with 0, but made nothing of {', '.join(unmade)}")
-    if step.judge is Judge.BUILDS:
+    if step.criterion is PassCriterion.BUILDS:
         return _judge_warnings(step, subject, run, baseline)
-    if step.judge is Judge.LINT:
+    if step.criterion is PassCriterion.LINT:
         return _judge_lints(step, subject, run, baseline)
-    if step.judge is Judge.TESTS:
+    if step.criterion is PassCriterion.TESTS:
         tests = judge_tests(attempt.tests, demands)
         verdict = Verdict.PASSED if tests.passed else Verdict.FAILED
         return StepResult(step, verdict, tests.detail, waiting=tests.waiting, complaints=tests.complaints)
@@ -144,7 +144,7 @@ def _judge(
 def needs_baseline(attempt: Attempt, subject: Subject) -> bool:
     """Whether the answer of the unpatched tree is needed to judge it."""
     run = attempt.run
-    if run is None or run.timed_out or attempt.step.judge not in (Judge.BUILDS, Judge.LINT):
+    if run is None or run.timed_out or attempt.step.criterion not in (PassCriterion.BUILDS, PassCriterion.LINT):
         return False
     if not run.ok:
         return not any(trace(error, subject.regions).in_generated_text for error in run.errors)
@@ -153,7 +153,7 @@ def needs_baseline(attempt: Attempt, subject: Subject) -> bool:
 
 def _compared(step: Step, run: CargoRun) -> tuple[Diagnostic, ...]:
     """The warnings that the unpatched tree must have too; clippy's own count in generated lines only."""
-    return tuple(one for one in run.warnings if step.judge is not Judge.LINT or not _is_lint(one))
+    return tuple(one for one in run.warnings if step.criterion is not PassCriterion.LINT or not _is_lint(one))
 
 
 def _is_lint(warning: Diagnostic) -> bool:

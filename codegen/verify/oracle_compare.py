@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codegen.candle.tree import CandleTree
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.verify.oracle import RustcSite
 
 Place = tuple[str, int]

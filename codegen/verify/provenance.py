@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from codegen.plan.model import Origin, Region
+    from codegen.patch.changes import Origin, Region
     from codegen.verify.diagnostics import Diagnostic, Span
 
     Regions = Mapping[str, tuple[Region, ...]]

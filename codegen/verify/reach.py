@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from codegen.verify.crate_targets import crate_targets, enabled_features, path_dependencies
-from codegen.verify.steps import Judge
+from codegen.verify.steps import PassCriterion
 from codegen.verify.test_names import platform_options
 from codegen.verify.test_walk import walk
 
@@ -120,4 +120,4 @@ def _built(targets: tuple[Target, ...], step: Step) -> Iterator[tuple[Target, bo
 
 def is_evidence(step: Step) -> bool:
     """Whether the step runs programs about the device, and judges them."""
-    return step.device and step.judge in (Judge.TESTS, Judge.RUNS)
+    return step.device and step.criterion in (PassCriterion.TESTS, PassCriterion.RUNS)

@@ -13,11 +13,11 @@ from codegen.verify.cuda_oracle import ENVIRONMENT as CUDA_ENVIRONMENT
 from codegen.verify.cuda_oracle import stub_overlay
 from codegen.verify.device_use import RECORD, read_use
 from codegen.verify.evidence import Demands, ExpectedNames
-from codegen.verify.gated import fitted, left_out
+from codegen.verify.feature_examples import fitted, left_out
 from codegen.verify.judge import Attempt, StepResult, judged, needs_baseline
 from codegen.verify.libtest import run_tests
 from codegen.verify.scratch import ScratchTree, member_manifests
-from codegen.verify.steps import Judge, Step
+from codegen.verify.steps import PassCriterion, Step
 from codegen.verify.surroundings import inherited
 from codegen.verify.unrun import UnrunTests, load_unrun
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from codegen.verify.device_use import DeviceUse
-    from codegen.verify.subject import Subject
+    from codegen.verify.expected_failures import WaitingTest
+    from codegen.verify.patched_tree import Subject
     from codegen.verify.target import Device, DevicePass
     from codegen.verify.testrun import TestBinary, TestRun
-    from codegen.verify.waiting import WaitingTest
 
 STEP_TIMEOUT = 3600.0
 TEST_TIMEOUT = 900.0
@@ -81,7 +81,7 @@ class Bench:
         self.scratch.sync(subject.root, overlay)
         return self.cargo(
             self.scratch.root,
-            step.building() if step.judge is Judge.TESTS else step.arguments(baseline=baseline),
+            step.building() if step.criterion is PassCriterion.TESTS else step.arguments(baseline=baseline),
             log=self.logs / f"{step.id}{'-unpatched' if baseline else ''}.log",
             environment=self._environment(step, record=record),
             on_message=self.on_message,
@@ -90,9 +90,9 @@ class Bench:
 
     def attempt(self, subject: Subject, step: Step) -> Attempt:
         """Build, and run what has to run."""
-        record = self._record(step) if step.judge is Judge.RUNS else None
+        record = self._record(step) if step.criterion is PassCriterion.RUNS else None
         built = self.build(subject, step, record=record)
-        tests = tuple(self._tests(step, built)) if step.judge is Judge.TESTS and built.ok else ()
+        tests = tuple(self._tests(step, built)) if step.criterion is PassCriterion.TESTS and built.ok else ()
         return Attempt(step, built, tests=tests, use=self._use(record), timeout=self.timeout)
 
     def demands(self, attempt: Attempt) -> Demands:

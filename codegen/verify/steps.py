@@ -39,7 +39,7 @@ class Target(StrEnum):
     NVIDIA = "nvidia"
 
 
-class Judge(StrEnum):
+class PassCriterion(StrEnum):
     """When a step has passed."""
 
     BUILDS = "builds"
@@ -60,7 +60,7 @@ class Step:
     title: str
     subcommand: str
     crates: tuple[str, ...]
-    judge: Judge
+    criterion: PassCriterion
     phase: int
     """Lowest phase that must be there."""
     features: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Step:
     baseline_features: tuple[str, ...] = ()
     """Features of the same command on the unpatched tree, for the comparison."""
     gated: bool = False
-    """About the examples behind features: `codegen.verify.gated.fitted` adds those that the release has."""
+    """About the examples behind features: `codegen.verify.feature_examples.fitted` adds those that the release has."""
     cuda_stub: bool = False
     """On a tree whose candle-kernels build script is stubbed, so that no nvcc is needed."""
     device: bool = False
@@ -97,7 +97,7 @@ class Step:
         features = self.baseline_features if baseline else self.features
         packages = tuple(word for crate in self.crates for word in ("-p", crate))
         selected = ("--features", ",".join(features)) if features else ()
-        lints = LINTS if self.judge is Judge.LINT else ()
+        lints = LINTS if self.criterion is PassCriterion.LINT else ()
         filters = ("--", *self.filters) if self.filters else ()
         return (self.subcommand, *packages, *self.options, *selected, *lints, *filters)
 
@@ -112,29 +112,37 @@ class Step:
 
 
 STEPS: tuple[Step, ...] = (
-    Step("check-off", "check, rocm off", "check", LIBRARIES, Judge.BUILDS, phase=0),
-    Step("check-on", "check, rocm on", "check", LIBRARIES, Judge.BUILDS, phase=0, features=(FEATURE,)),
-    Step("pyo3-off", "check candle-pyo3, rocm off", "check", ("candle-pyo3",), Judge.BUILDS, phase=1, slow=True),
+    Step("check-off", "check, rocm off", "check", LIBRARIES, PassCriterion.BUILDS, phase=0),
+    Step("check-on", "check, rocm on", "check", LIBRARIES, PassCriterion.BUILDS, phase=0, features=(FEATURE,)),
+    Step(
+        "pyo3-off", "check candle-pyo3, rocm off", "check", ("candle-pyo3",), PassCriterion.BUILDS, phase=1, slow=True
+    ),
     Step(
         "pyo3-on",
         "check candle-pyo3, rocm on",
         "check",
         ("candle-pyo3",),
-        Judge.BUILDS,
+        PassCriterion.BUILDS,
         phase=1,
         features=(FEATURE,),
         slow=True,
     ),
-    Step("clippy-off", "clippy on generated lines, rocm off", "clippy", LIBRARIES, Judge.LINT, phase=1),
+    Step("clippy-off", "clippy on generated lines, rocm off", "clippy", LIBRARIES, PassCriterion.LINT, phase=1),
     Step(
-        "clippy-on", "clippy on generated lines, rocm on", "clippy", LIBRARIES, Judge.LINT, phase=1, features=(FEATURE,)
+        "clippy-on",
+        "clippy on generated lines, rocm on",
+        "clippy",
+        LIBRARIES,
+        PassCriterion.LINT,
+        phase=1,
+        features=(FEATURE,),
     ),
     Step(
         "doc-on",
         "cargo doc of candle-core, rocm on",
         "doc",
         ("candle-core",),
-        Judge.BUILDS,
+        PassCriterion.BUILDS,
         phase=3,
         features=(FEATURE,),
         options=("--no-deps",),
@@ -144,7 +152,7 @@ STEPS: tuple[Step, ...] = (
         "clippy --all-targets of core, nn, transformers, examples, rocm off",
         "clippy",
         EXAMPLES,
-        Judge.LINT,
+        PassCriterion.LINT,
         phase=1,
         options=("--all-targets",),
         slow=True,
@@ -154,7 +162,7 @@ STEPS: tuple[Step, ...] = (
         "clippy --all-targets of core, nn, transformers, examples, rocm on",
         "clippy",
         EXAMPLES,
-        Judge.LINT,
+        PassCriterion.LINT,
         phase=1,
         features=(FEATURE,),
         options=("--all-targets",),
@@ -165,7 +173,7 @@ STEPS: tuple[Step, ...] = (
         "clippy of the examples behind features, rocm off",
         "clippy",
         ("candle-examples",),
-        Judge.LINT,
+        PassCriterion.LINT,
         phase=1,
         options=("--tests",),
         gated=True,
@@ -176,7 +184,7 @@ STEPS: tuple[Step, ...] = (
         "clippy of the examples behind features, and of tests that run them, rocm on",
         "clippy",
         ("candle-examples",),
-        Judge.LINT,
+        PassCriterion.LINT,
         phase=1,
         features=(FEATURE,),
         options=("--tests",),
@@ -188,7 +196,7 @@ STEPS: tuple[Step, ...] = (
         "CUDA oracle: check, cuda on",
         "check",
         ("candle-core", "candle-nn"),
-        Judge.BUILDS,
+        PassCriterion.BUILDS,
         phase=1,
         features=("cuda",),
         baseline_features=("cuda",),
@@ -199,7 +207,7 @@ STEPS: tuple[Step, ...] = (
         "CUDA oracle: check, cuda and rocm on",
         "check",
         ("candle-core", "candle-nn"),
-        Judge.BUILDS,
+        PassCriterion.BUILDS,
         phase=1,
         features=("cuda", FEATURE),
         baseline_features=("cuda",),
@@ -210,7 +218,7 @@ STEPS: tuple[Step, ...] = (
         "CPU tests of candle-core, rocm off",
         "test",
         ("candle-core",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=1,
         options=("--tests", "--no-fail-fast"),
         slow=True,
@@ -220,7 +228,7 @@ STEPS: tuple[Step, ...] = (
         "CPU tests of candle-core, rocm on",
         "test",
         ("candle-core",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=1,
         features=(FEATURE,),
         options=("--tests", "--no-fail-fast"),
@@ -232,7 +240,7 @@ STEPS: tuple[Step, ...] = (
         "smoke program on the device",
         "run",
         ("candle-core",),
-        Judge.RUNS,
+        PassCriterion.RUNS,
         phase=0,
         features=(FEATURE,),
         options=("--example", "rocm_smoke"),
@@ -247,7 +255,7 @@ STEPS: tuple[Step, ...] = (
         "smoke program of the dynamic runtime on the device",
         "run",
         ("candle-core",),
-        Judge.RUNS,
+        PassCriterion.RUNS,
         phase=3,
         features=(FEATURE,),
         options=("--example", "rocm_smoke"),
@@ -259,7 +267,7 @@ STEPS: tuple[Step, ...] = (
         "rocm_basic tests on the device",
         "test",
         ("candle-core",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=1,
         features=(FEATURE,),
         options=("--test", "rocm_basic"),
@@ -270,7 +278,7 @@ STEPS: tuple[Step, ...] = (
         "all tests of candle-core, on the device and on the CPU",
         "test",
         ("candle-core",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=3,
         features=(FEATURE,),
         options=("--tests", "--no-fail-fast"),
@@ -283,7 +291,7 @@ STEPS: tuple[Step, ...] = (
         "tests of candle-core that multiply matrices, with our own kernels instead of rocBLAS",
         "test",
         ("candle-core",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=3,
         features=(FEATURE,),
         options=tuple(word for name in MULTIPLYING for word in ("--test", name)),
@@ -296,7 +304,7 @@ STEPS: tuple[Step, ...] = (
         "clippy on generated lines of candle-core, rocm and optional providers on",
         "clippy",
         ("candle-core",),
-        Judge.LINT,
+        PassCriterion.LINT,
         phase=3,
         features=(FEATURE, *PROVIDERS),
         options=("--tests",),
@@ -307,7 +315,7 @@ STEPS: tuple[Step, ...] = (
         "tests of optional providers on the device",
         "test",
         ("candle-core",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=3,
         features=(FEATURE, *PROVIDERS),
         options=tuple(word for name in PROVIDERS for word in ("--test", name.replace("-", "_"))),
@@ -320,7 +328,7 @@ STEPS: tuple[Step, ...] = (
         "all tests of candle-nn, on the device and on the CPU",
         "test",
         ("candle-nn",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=5,
         features=(FEATURE,),
         options=("--tests", "--no-fail-fast"),
@@ -333,7 +341,7 @@ STEPS: tuple[Step, ...] = (
         "tests of candle-pyo3 in Python, rocm off",
         "build",
         ("candle-pyo3",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=6,
         python=True,
         slow=True,
@@ -343,7 +351,7 @@ STEPS: tuple[Step, ...] = (
         "tests of candle-pyo3 in Python, on the device",
         "build",
         ("candle-pyo3",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=6,
         features=(FEATURE,),
         device=True,
@@ -355,7 +363,7 @@ STEPS: tuple[Step, ...] = (
         "all tests of candle-transformers, on the device and on the CPU",
         "test",
         ("candle-transformers",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=7,
         features=(FEATURE,),
         options=("--tests", "--no-fail-fast"),
@@ -367,7 +375,7 @@ STEPS: tuple[Step, ...] = (
         "example programs on the device, compared with the CPU",
         "test",
         ("candle-examples",),
-        Judge.TESTS,
+        PassCriterion.TESTS,
         phase=7,
         features=(FEATURE, "candle-datasets"),
         options=("--test", "rocm_examples", "--no-fail-fast"),

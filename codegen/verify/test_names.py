@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from codegen.verify.crate_targets import Target, View, enabled_features, path_dependencies, test_targets
 from codegen.verify.evidence import ExpectedNames
-from codegen.verify.steps import Judge
+from codegen.verify.steps import PassCriterion
 from codegen.verify.test_walk import MAKES_TEST, exported_macros, walk
 from codegen.verify.testrun import program_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from codegen.verify.patched_tree import Subject
     from codegen.verify.steps import Step
-    from codegen.verify.subject import Subject
     from codegen.verify.test_walk import FoundTest, Walk
 
 ROCM = "rocm"
@@ -127,7 +127,7 @@ def expected_of_step(subject: Subject, step: Step, *, variants: bool = True) -> 
 
 def names_of_step(subject: Subject, step: Step, *, variants: bool = True) -> ExpectedNames | None:
     """What the test programs of a step are held to; None for a step without any. Raises as `expected_tests`."""
-    if step.judge is not Judge.TESTS or step.python:
+    if step.criterion is not PassCriterion.TESTS or step.python:
         return None
     targets, faults = {}, []
     for crate, expected in expected_of_step(subject, step, variants=variants).items():

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from arena import CORE, LIB
 from canary import SECRET
 
-from codegen.plan.disk import Disk
-from codegen.plan.home import Home
-from codegen.plan.model import FileChange, PhaseChanges
-from codegen.plan.record import Declared, RecordHeader
-from codegen.plan.transaction import apply_phases, declare_edits, revert_phases
-from codegen.plan.undo import undo_edits
+from codegen.patch.changes import FileChange, PhaseChanges
+from codegen.patch.undo import undo_edits
+from codegen.record.disk import Disk
+from codegen.record.home import Home
+from codegen.record.record import Declared, RecordHeader
+from codegen.record.transaction import apply_phases, declare_edits, revert_phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from arena import Arena, appearance
 from canary import Canary
 from some import some
 
-from codegen.plan.disk import Disk
+from codegen.record.disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.candle.tree import open_tree
+from codegen.patch.attributed_text import EditedText, edited, formatted, whole
+from codegen.patch.changes import Origin
 from codegen.paths import HOME_VARIABLE
 from codegen.plan.decide import refuse_unknown, scan_tree
 from codegen.plan.edits import plan_edits
-from codegen.plan.model import Origin
-from codegen.plan.text import EditedText, edited, formatted, whole
 from codegen.render.environment import render
 from codegen.render.rustfmt import format_rust
 from codegen.spec.loader import load_specs

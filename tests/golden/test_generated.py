@@ -12,6 +12,7 @@ from codegen.plan.files import BACKEND_FOLDER
 from codegen.render.backend import Header
 from codegen.render.environment import render, undeclared
 from codegen.render.hip_api import HipCalls, bound_libraries, used_names
+from codegen.render.rustfmt import format_rust
 from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
 from codegen.spec.folders import is_plain
 from codegen.spec.hip_api import HIP_API, parse_hip_api
@@ -70,7 +71,7 @@ def independent_files() -> dict[str, str]:
             made[path] = render(file.template, context)
             if file.path.startswith(BACKEND_FOLDER):
                 backend[runtime, file.path] = made[path]
-    return made
+    return made | format_rust({path: text for path, text in made.items() if path.endswith(".rs")})
 
 
 def of_runtime(texts: Mapping[tuple[Runtime, str], str], runtime: Runtime) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codegen.kernels.files import committed_files, rendered_files, write_files
+from codegen.kernels.outputs import committed_files, rendered_files, write_files
 from codegen.paths import repository_root
 
 if TYPE_CHECKING:

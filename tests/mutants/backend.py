@@ -22,7 +22,7 @@ from mutants.trial import run_tests
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from codegen.verify.subject import Subject
+    from codegen.verify.patched_tree import Subject
     from mutants.mutant import Mutant
     from mutants.trial import Ended
 

@@ -19,11 +19,11 @@ from codegen.plan.build import plan_tree
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.spec.loader import load_specs
 from codegen.verify.crate_targets import View
-from codegen.verify.gated import fitted
+from codegen.verify.feature_examples import fitted
+from codegen.verify.patched_tree import Subject
 from codegen.verify.reach import Reader, is_evidence
 from codegen.verify.scratch import member_manifests
-from codegen.verify.steps import FEATURE, STEPS, Judge
-from codegen.verify.subject import Subject
+from codegen.verify.steps import FEATURE, STEPS, PassCriterion
 from codegen.verify.test_walk import MAKES_TEST
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 GATE = b'feature = "rocm"'
 CUDA_GATE = b'feature = "cuda"'
-LINTED = frozenset(crate for step in STEPS if step.judge is Judge.LINT for crate in step.crates)
+LINTED = frozenset(crate for step in STEPS if step.criterion is PassCriterion.LINT for crate in step.crates)
 UNTRIED = {
-    "candle-examples/examples/voxtral/*": "up to 0.10.2 voxtral does not compile in Candle itself (verify/gated.py)",
+    "candle-examples/examples/voxtral/*": "does not compile in Candle itself up to 0.10.2 (verify/feature_examples.py)",
     "*.pyi": "stubs are for type checkers: no program reads them",
 }
 """Texts that no step reaches on some release, each with its reason; README and docs call them untried."""
@@ -179,7 +179,9 @@ def _needs(reader: Reader, step: Step, texts: Mapping[str, bytes]) -> Iterator[N
         crate = path.partition("/")[0] if "/" in path else ""
         matters = GATE in text or path.endswith("src/lib.rs")
         if path.endswith(".rs"):
-            linted = step.judge is Judge.LINT or (crate not in LINTED and step.judge is Judge.BUILDS)
+            linted = step.criterion is PassCriterion.LINT or (
+                crate not in LINTED and step.criterion is PassCriterion.BUILDS
+            )
             if path in reach.compiled and linted and built and not step.cuda_stub:
                 yield Need("compiled", path, digest, on if matters else "")
             if path in reach.compiled and step.cuda_stub and on == "on" and CUDA_GATE in text and path != ROOT:

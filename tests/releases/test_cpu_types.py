@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.candle.fetch import fetch_release
+from codegen.kernels.coverage import covered
 from codegen.kernels.dtypes import expand
 from codegen.kernels.loader import load_families
-from codegen.kernels.table import covered
 from codegen.verify.cargo import cargo_environment, run_cargo
 from codegen.verify.scratch import ScratchTree
 

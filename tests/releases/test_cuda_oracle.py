@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.candle.tree import open_tree
+from codegen.patch.attributed_text import edited
 from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import plan_edits
-from codegen.plan.text import edited
 from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
 from codegen.syntax.rename import rename
@@ -28,7 +28,7 @@ from codegen.verify.scratch import ScratchTree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codegen.plan.model import Edit
+    from codegen.patch.changes import Edit
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 

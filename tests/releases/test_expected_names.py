@@ -14,8 +14,8 @@ import pytest
 from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
 from codegen.spec.loader import load_specs
-from codegen.verify.steps import STEPS, Judge
-from codegen.verify.subject import Subject
+from codegen.verify.patched_tree import Subject
+from codegen.verify.steps import STEPS, PassCriterion
 from codegen.verify.test_names import TestOrigin, expected_tests, unreached
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def crates() -> dict[str, tuple[str, ...]]:
     """The crates whose tests some step runs with cargo, each with all features of these steps."""
     features: dict[str, set[str]] = {}
     for step in STEPS:
-        if step.judge is Judge.TESTS and not step.python:
+        if step.criterion is PassCriterion.TESTS and not step.python:
             for crate in step.crates:
                 features.setdefault(crate, set()).update(step.features)
     return {crate: tuple(sorted(names)) for crate, names in features.items()}

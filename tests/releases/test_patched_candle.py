@@ -11,7 +11,7 @@ from made_up import tree_hash
 from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
 from codegen.spec.loader import load_specs
-from codegen.verify.gated import BROKEN, ELSEWHERE, UNKNOWN, fitted, left_out
+from codegen.verify.feature_examples import BROKEN, ELSEWHERE, UNKNOWN, fitted, left_out
 from codegen.verify.scratch import member_manifests
 from codegen.verify.steps import STEPS
 from releases.command_line import candle_rocm, verified

@@ -11,7 +11,7 @@ from some import some
 
 from codegen.candle.tree import open_tree
 from codegen.plan.decide import Scan, scan_tree
-from codegen.plan.decision import State
+from codegen.plan.model import State
 from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
 from releases.command_line import candle_rocm

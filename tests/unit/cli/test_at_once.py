@@ -13,9 +13,9 @@ from in_process import REPOSITORY
 from made_up import tree_hash
 
 from codegen.errors import Conflict
-from codegen.plan.apply import apply_phases, revert_phases
-from codegen.plan.workspace import open_workspace
 from codegen.spec.kinds import Gating, Runtime
+from codegen.workspace.apply import apply_phases, revert_phases
+from codegen.workspace.workspace import open_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

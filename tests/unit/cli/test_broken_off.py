@@ -12,7 +12,7 @@ import pytest
 from in_process import REPOSITORY
 from made_up import candle_tree, tree_hash
 
-from codegen.plan import disk
+from codegen.record import disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KILLED = """
 import os, signal, sys
 from codegen.cli.main import run
-from codegen.plan.disk import Disk
+from codegen.record.disk import Disk
 
 left = int(sys.argv[1])
 

@@ -243,8 +243,9 @@ def test_an_oracle_that_disagrees_exits_4_and_names_each_difference(
 def test_json_needs_no_rich() -> None:
     program = (
         "import sys\n"
-        "import codegen.cli.scan, codegen.report.scan_document, codegen.report.planning, codegen.report.findings\n"
-        "import codegen.report.summary, codegen.report.site_filter, codegen.plan.workspace\n"
+        "import codegen.cli.scan, codegen.report.scan_document, codegen.report.requested_plan\n"
+        "import codegen.report.findings, codegen.report.summary, codegen.report.site_filter\n"
+        "import codegen.workspace.workspace\n"
         "print('rich' in sys.modules, 'pygments' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -23,7 +23,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SIGNALLED = """
 import os, sys
 from codegen.__main__ import main
-from codegen.plan.disk import Disk
+from codegen.record.disk import Disk
 
 left, number = int(sys.argv[1]), int(sys.argv[2])
 plain = Disk.step

@@ -9,9 +9,9 @@ import pytest
 from some import some
 
 from codegen.errors import SpecInvalid
+from codegen.kernels.coverage import covered, holes, table
 from codegen.kernels.dtypes import DTYPES, WIDTHS, dtype, expand, moved_as
 from codegen.kernels.loader import load_families
-from codegen.kernels.table import covered, holes, table
 
 if TYPE_CHECKING:
     from pathlib import Path

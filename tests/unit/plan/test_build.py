@@ -15,10 +15,10 @@ from some import some
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, TemplateInvalid, UsageError
+from codegen.patch.changes import Edit, Origin
 from codegen.plan.build import phase_specs, plan_tree
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import EditPlanner
-from codegen.plan.model import Edit, Origin
 from codegen.plan.rust_style import rust_edition
 from codegen.spec.kinds import Gating, Runtime
 from codegen.spec.loader import load_specs
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codegen.plan.model import FileChange, Plan
+    from codegen.patch.changes import FileChange
+    from codegen.plan.model import Plan
     from codegen.spec.loaded import LoadedSpecs
 
 CASES = (
@@ -182,9 +183,12 @@ def test_a_tree_with_windows_line_endings_keeps_them(tmp_path: Path, specs: Load
 def test_the_formatting_rules_of_the_tree_count(candle: Path, specs: LoadedSpecs) -> None:
     grow(candle, {".rustfmt.toml": "tab_spaces = 2\n"})
 
-    text = after(plan_tree(open_tree(candle), specs), "candle-core/src/utils.rs")
+    plan = plan_tree(open_tree(candle), specs)
+    text = after(plan, "candle-core/src/utils.rs")
     assert "pub fn rocm_is_available() -> bool {\n  #[cfg" in text
     assert 'pub fn cuda_is_available() -> bool {\n    cfg!(feature = "cuda")\n}' in text
+    new = after(plan, "candle-core/src/rocm_backend/backend_storage.rs")
+    assert "\nimpl BackendStorage for RocmStorage {\n    type Device" in new  # new files have the templates' form
 
 
 def test_the_edition_of_the_tree_counts(candle: Path, specs: LoadedSpecs) -> None:

@@ -15,12 +15,12 @@ from made_up import CORE_MANIFEST, DEVICE, UNTRIED, candle_tree
 
 from codegen.candle.tree import open_tree
 from codegen.plan import cache
-from codegen.plan.analysis import Analysis, analyse
 from codegen.plan.build import plan_tree
 from codegen.plan.decide import scan_tree
-from codegen.plan.workspace import Workspace, open_workspace
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating
 from codegen.spec.loader import load_specs
+from codegen.workspace.analysis import Analysis, analyse
+from codegen.workspace.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

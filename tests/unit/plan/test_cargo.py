@@ -10,9 +10,9 @@ from some import some
 
 from codegen.candle.tree import Crate, open_tree
 from codegen.errors import Conflict
+from codegen.patch.attributed_text import EditedText
+from codegen.patch.changes import Origin, Region
 from codegen.plan.cargo import CONFIG, feature_entries, manifests
-from codegen.plan.model import Origin, Region
-from codegen.plan.text import EditedText
 from codegen.spec.kinds import Runtime
 from codegen.spec.loader import load_specs
 from codegen.spec.model import CargoFeature, CargoSpec, PhaseSpec

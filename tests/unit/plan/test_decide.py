@@ -11,7 +11,7 @@ from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, InputOutputError, NotACandleTree, UnknownSite
 from codegen.plan import decide
 from codegen.plan.decide import Scan, missing_enums, refuse_undecided, refuse_unknown, scan_tree
-from codegen.plan.decision import Decision, State
+from codegen.plan.model import Decision, State
 from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
 

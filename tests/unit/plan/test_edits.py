@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from codegen.plan.model import Edit
+    from codegen.patch.changes import Edit
 
 QUANTIZED = "candle-core/src/quantized/mod.rs"
 PYO3 = "candle-pyo3/src/lib.rs"

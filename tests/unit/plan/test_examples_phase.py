@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codegen.candle.tree import open_tree
+from codegen.patch.attributed_text import edited
 from codegen.plan.decide import scan_tree
 from codegen.plan.edits import plan_edits
-from codegen.plan.text import edited
 from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
 

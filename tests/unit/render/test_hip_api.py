@@ -155,16 +155,16 @@ def test_only_what_is_used_is_declared_and_what_that_needs() -> None:
     assert [[value.name for value in group.constants] for group in hip.c.constants] == [["hipStreamOdd"]]
     assert [struct.name for struct in hip.c.structs] == ["hipPair", "hipProp"]
     assert hip.c.aliases == ()
-    assert hip.uses == ("use super::functions::functions;", "use std::ffi::{c_int, c_uint};")
+    assert hip.uses == ("use std::ffi::{c_int, c_uint};", "use super::functions::functions;")
 
 
 def test_a_type_that_another_library_takes_is_declared_too() -> None:
     hip, blas = bound_libraries(small(), ["amdhip64", "blas"], frozenset({"blas_set_stream"}), Runtime.DYNAMIC)
     assert [alias.name for alias in hip.c.aliases] == ["hipStream_t"]
     assert blas.uses == (
-        "use super::functions::functions;",
-        "use super::hipStream_t;",
         "use std::ffi::c_uint;",
+        "use super::hipStream_t;",
+        "use super::functions::functions;",
     )
     assert (blas.absent, blas.feature) == ("blas_broken", "rocm-blas")
 
@@ -174,9 +174,7 @@ def test_rocm_rs_declares_the_hip_runtime() -> None:
     hip, blas = bound_libraries(small(), ["amdhip64", "blas"], names, Runtime.ROCM_RS)
     (line,) = hip.reexports
     assert line == (
-        "pub use rocm_rs::hip::bindings::{\n"
-        "    hipError_t_hipSuccess as hipSuccess, hipGetProp, hipStreamOdd, hipStream_t,\n"
-        "};"
+        "pub use rocm_rs::hip::bindings::{hipError_t_hipSuccess as hipSuccess, hipGetProp, hipStreamOdd, hipStream_t};"
     )
     assert blas.reexports == ()
     assert [function.name for function in blas.c.functions] == ["blas_set_stream"]
@@ -233,8 +231,8 @@ def test_imports_cover_the_signatures() -> None:
         )
     )
     assert made.uses == (
-        "use rocm_rs::hip::bindings::{self, hipError_t, hipStream_t};",
-        "use std::ffi::{c_int, CStr};",
+        "use rocm_rs::hip::bindings::{hipError_t, hipStream_t, self};",
+        "use std::ffi::{CStr, c_int};",
     )
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen.candle.tree import CandleTree
+from codegen.patch.changes import FileChange, Origin, Region
 from codegen.plan.decide import Scan
-from codegen.plan.decision import Decision, State
-from codegen.plan.model import FileChange, Origin, Region
+from codegen.plan.model import Decision, State
 from codegen.spec.loaded import LoadedSpecs
 from codegen.spec.model import CandleSpec, PhaseSpec, Specs
 from codegen.syntax.site import Site

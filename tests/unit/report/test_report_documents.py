@@ -10,8 +10,8 @@ from report_samples import ORIGIN, PATH, PHASES, TEXT, change, decision, scan_of
 
 from codegen import __version__
 from codegen.errors import Location, Problem, UnknownSite
-from codegen.plan.decision import State
-from codegen.plan.model import PhaseChanges, Plan, Region
+from codegen.patch.changes import PhaseChanges, Region
+from codegen.plan.model import Plan, State
 from codegen.report.annotations import github_annotations
 from codegen.report.diff_document import diff_document, stat_lines
 from codegen.report.findings import findings

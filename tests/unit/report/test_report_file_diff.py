@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import ORIGIN, change
 
-from codegen.plan.model import Origin, Region
+from codegen.patch.changes import Origin, Region
 from codegen.report.file_diff import file_diff, without_whitespace
 from codegen.report.highlight import highlighted
 

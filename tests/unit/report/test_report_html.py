@@ -8,8 +8,8 @@ import pytest
 from report_samples import ORIGIN, change, decision, scan_of, specs
 
 from codegen.errors import ExitCode, InputOutputError
-from codegen.plan.decision import State
-from codegen.plan.model import FileChange, PhaseChanges, Plan, Region
+from codegen.patch.changes import FileChange, PhaseChanges, Region
+from codegen.plan.model import Plan, State
 from codegen.report.html import html_report, write_page
 
 

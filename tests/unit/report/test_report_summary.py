@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from report_samples import PHASES, decision, scan_of, specs
 
 from codegen.errors import ExitCode, UsageError
-from codegen.plan.decision import State
-from codegen.plan.model import Origin
-from codegen.report.authorship import Authorship
+from codegen.patch.changes import Origin
+from codegen.plan.model import State
+from codegen.report.origin_wording import Authorship
 from codegen.report.site_filter import SiteFilter
 from codegen.report.summary import NO_CRATE, summarise
 from codegen.report.wording import full_item, outcome, plural, site_line, spec_line, untried_note

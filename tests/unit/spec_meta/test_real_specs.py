@@ -31,12 +31,12 @@ from codegen.spec.usage import unused_templates
 if TYPE_CHECKING:
     from in_process import CommandLine
 
-    from codegen.plan.decision import Decision
+    from codegen.plan.model import Decision
     from codegen.spec.model import Rule
 
 SPECS = load_specs()
 KERNEL_TABLES = ("rust/kernel_table.rs.j2", "rust/kernel_sources.rs.j2")
-"""Rendered by codegen/kernels/files.py; a phase copies what they make."""
+"""Rendered by codegen/kernels/outputs.py; a phase copies what they make."""
 RULES = tuple(rule for phase in SPECS.phases for rule in phase.rules)
 FILES = tuple(file for phase in SPECS.phases for file in phase.files)
 

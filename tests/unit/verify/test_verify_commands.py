@@ -15,12 +15,13 @@ from fake_machine import machine, put
 
 from codegen.cli import doctor, verify
 from codegen.errors import ToolchainMissing, VerificationFailed
-from codegen.plan.model import FileChange, Origin, PhaseChanges, Plan, Region
-from codegen.plan.workspace import Workspace
+from codegen.patch.changes import FileChange, Origin, PhaseChanges, Region
+from codegen.plan.model import Plan
 from codegen.spec.kinds import Runtime
 from codegen.verify.results import FoundByVerify, read
 from codegen.verify.steps import choose_steps
 from codegen.verify.target import Device
+from codegen.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +118,7 @@ def test_a_tree_with_more_phases_applied_is_planned_with_them(tmp_path: Path, mo
         assert (gating, runtime, leave_unknown) == ("cfg", "dynamic", False)
         return PLAN
 
-    monkeypatch.setattr("codegen.plan.workspace.open_workspace", lambda *_arguments, **_more: workspace)
+    monkeypatch.setattr("codegen.workspace.workspace.open_workspace", lambda *_arguments, **_more: workspace)
     monkeypatch.setattr("codegen.plan.build.plan_tree", plan)
     for phase in (0, None):
         verify._planned("candle", phase=phase, gating=None, runtime=None, leave=False, offline=True)

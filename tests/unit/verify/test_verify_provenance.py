@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.plan.model import Origin, Region
+from codegen.patch.changes import Origin, Region
 from codegen.verify.diagnostics import Diagnostic, Span
 from codegen.verify.provenance import made_by, origin_at, trace
 

@@ -9,7 +9,7 @@ import pytest
 
 from codegen.verify.crate_targets import View
 from codegen.verify.reach import Reader, is_evidence
-from codegen.verify.steps import STEPS, Judge, Step
+from codegen.verify.steps import STEPS, PassCriterion, Step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,8 +53,10 @@ mod absent;
     "nn/examples/gated.rs": "",
     "nn/examples/plain.rs": "",
 }
-CHECK = Step("s", "s", "check", ("core",), Judge.BUILDS, phase=1)
-TESTS = replace(CHECK, subcommand="test", judge=Judge.TESTS, options=("--tests",), features=("rocm",), device=True)
+CHECK = Step("s", "s", "check", ("core",), PassCriterion.BUILDS, phase=1)
+TESTS = replace(
+    CHECK, subcommand="test", criterion=PassCriterion.TESTS, options=("--tests",), features=("rocm",), device=True
+)
 ALWAYS = {"Cargo.toml", ".cargo/config.toml", "core/Cargo.toml", "core/build.rs"}
 
 

@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codegen.errors import ExitCode, VerificationFailed
+from codegen.patch.changes import Origin, Region
 from codegen.paths import repository_root
-from codegen.plan.model import Origin, Region
 from codegen.verify.cargo import CargoRun
 from codegen.verify.device_use import RECORD
 from codegen.verify.diagnostics import Diagnostic, Span
 from codegen.verify.evidence import DEVICE_ABSENT, ExpectedNames
+from codegen.verify.expected_failures import WaitingTest
 from codegen.verify.judge import StepResult, Verdict, all_passed, refuse_failures
+from codegen.verify.patched_tree import OnDisk, Subject
 from codegen.verify.run import Bench, run_step, run_steps
 from codegen.verify.scratch import ScratchTree
-from codegen.verify.steps import LINTS, Judge, Step
-from codegen.verify.subject import OnDisk, Subject
+from codegen.verify.steps import LINTS, PassCriterion, Step
 from codegen.verify.target import NO_DEVICE, Device
 from codegen.verify.testrun import Outcome, TestBinary, TestRun
-from codegen.verify.waiting import WaitingTest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ORIGIN = Origin("core.dispatch", "specs/phases/1-core.yaml:42", 1)
-CHECK = Step("check-on", "check, rocm on", "check", ("candle-core",), Judge.BUILDS, 1, features=("rocm",))
-LINT = replace(CHECK, id="clippy-on", judge=Judge.LINT, subcommand="clippy")
-TESTS = replace(CHECK, id="tests", judge=Judge.TESTS, subcommand="test")
+CHECK = Step("check-on", "check, rocm on", "check", ("candle-core",), PassCriterion.BUILDS, 1, features=("rocm",))
+LINT = replace(CHECK, id="clippy-on", criterion=PassCriterion.LINT, subcommand="clippy")
+TESTS = replace(CHECK, id="tests", criterion=PassCriterion.TESTS, subcommand="test")
 BASIC = replace(TESTS, id="rocm-basic", device=True, programs=("hipcc",))
 LOG = Path(os.devnull)
 BINARY = TestBinary("candle-core", "rocm_basic", "test", Path("/t/rocm_basic"), Path("/tree"))
@@ -372,7 +372,7 @@ def test_a_program_that_cargo_runs_says_where_it_ran(subject: Subject) -> None:
             (Path(environment[RECORD]) / "1.jsonl").write_text(recorded(devices="gfx90a"), encoding="utf-8")
             return super().__call__(root, arguments, environment=environment, **more)
 
-    smoke = replace(BASIC, judge=Judge.RUNS)
+    smoke = replace(BASIC, criterion=PassCriterion.RUNS)
     result = run_step(smoke, subject, bench_of(subject, Writing([answer()]), device=Device("emulator")))
     assert (result.verdict, result.ran_on) == (Verdict.PASSED, "emulator (gfx90a)")
 

@@ -13,7 +13,7 @@ from codegen.paths import repository_root
 from codegen.spec.kinds import Runtime
 from codegen.spec.providers import PROVIDERS as DESCRIBED
 from codegen.spec.providers import parse_providers
-from codegen.verify.steps import PROVIDERS, STEPS, Judge, choose_steps
+from codegen.verify.steps import PROVIDERS, STEPS, PassCriterion, choose_steps
 
 
 def ids(phase: int, *, runtime: Runtime = Runtime.ROCM_RS, quick: bool = False) -> list[str]:
@@ -48,7 +48,7 @@ def test_candles_tests_run_on_the_device_once_it_computes() -> None:
     assert "rocm-tests" not in ids(2)
     assert [step.id for step in choose_steps(3) if step.phased] == ["rocm-tests"]
     assert [step.id for step in choose_steps(5) if step.phased] == ["rocm-tests", "rocm-nn-tests"]
-    assert all(step.device and step.judge is Judge.TESTS for step in STEPS if step.phased)
+    assert all(step.device and step.criterion is PassCriterion.TESTS for step in STEPS if step.phased)
 
 
 def test_models_and_example_programs_run_once_the_examples_choose_rocm() -> None:
@@ -125,7 +125,7 @@ def test_all_targets_are_the_same_with_the_feature_and_without(name: str) -> Non
 
 
 def test_the_unpatched_tree_is_never_asked_for_rocm() -> None:
-    compared = [step for step in STEPS if step.judge in (Judge.BUILDS, Judge.LINT)]
+    compared = [step for step in STEPS if step.criterion in (PassCriterion.BUILDS, PassCriterion.LINT)]
     assert not any("rocm" in " ".join(step.arguments(baseline=True)) for step in compared)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codegen.verify.steps import Judge, Step
-from codegen.verify.subject import OnDisk, Subject
+from codegen.verify.patched_tree import OnDisk, Subject
+from codegen.verify.steps import PassCriterion, Step
 from codegen.verify.test_names import Expected, TestOrigin, expected_of_step, expected_tests, unreached
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ def test_a_crate_that_is_not_there(candle: Candle) -> None:
 
 
 def test_a_step_runs_what_its_options_and_filters_leave(candle: Candle) -> None:
-    step = Step("s", "s", "test", ("core",), Judge.TESTS, phase=1, features=("rocm",), options=("--tests",))
+    step = Step("s", "s", "test", ("core",), PassCriterion.TESTS, phase=1, features=("rocm",), options=("--tests",))
     other = candle.with_files({"core/tests/other.rs": "#[test]\nfn t() {}\n"}).subject()
 
     whole = expected_of_step(other, step)["core"]

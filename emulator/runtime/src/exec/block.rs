@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use super::describe;
 use super::fiber::Fiber;
 use super::lds::Touches;
-use super::wave::{self, Lane, Request};
+use super::wave::{self, Divergence, Lane, Request};
 use crate::memory::POISON;
 use crate::module::abi::Barrier;
-use crate::report::Report;
 
 /// How far a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +31,9 @@ pub struct Thread {
     /// Its stack while it waits.
     pub fiber: Option<Fiber>,
 }
+
+/// At which barrier a thread waits, what it votes there, and at which line; nothing for one that has returned.
+pub type Arrival = Option<(Barrier, bool, u32)>;
 
 /// Bytes that are aligned for every type.
 #[derive(Debug)]
@@ -132,8 +133,8 @@ impl Block {
     /// Gives the lanes of a wave that wait for each other what they wait for; false if none does.
     ///
     /// # Errors
-    /// The report of a divergence.
-    pub fn exchange(&mut self, wave: u32, wave_size: u32) -> Result<bool, Report> {
+    /// What keeps them apart.
+    pub fn exchange(&mut self, wave: u32, wave_size: u32) -> Result<bool, Divergence> {
         let first = (wave * wave_size) as usize;
         let end = self.threads.len().min(first + wave_size as usize);
         let threads = &self.threads[first..end];
@@ -144,8 +145,7 @@ impl Block {
                 _ => Lane::Gone,
             })
             .collect();
-        let results = wave::resolve(&lanes, wave_size as usize)
-            .map_err(|divergence| describe::wave_divergence(first, divergence))?;
+        let results = wave::resolve(&lanes, wave_size as usize)?;
         if results.is_empty() {
             return Ok(false);
         }
@@ -161,8 +161,8 @@ impl Block {
     /// Lets all threads pass the barrier at which they wait.
     ///
     /// # Errors
-    /// The report of a divergence.
-    pub fn pass_barrier(&mut self) -> Result<(), Report> {
+    /// Where each thread waits, if they are at different ones or some have returned.
+    pub fn pass_barrier(&mut self) -> Result<(), Vec<Arrival>> {
         let at = |thread: &Thread| match (thread.state, thread.request) {
             (State::Waiting, Some(Request::Barrier { kind, predicate, line })) => Some((kind, predicate, line)),
             _ => None,
@@ -171,7 +171,7 @@ impl Block {
         let first = arrivals.iter().flatten().next().expect("a block that is not finished waits");
         let place = |&(kind, _, line): &(Barrier, bool, u32)| (kind, line);
         if arrivals.iter().any(|arrival| arrival.as_ref().map(place) != Some(place(first))) {
-            return Err(describe::barrier_divergence(&arrivals));
+            return Err(arrivals);
         }
         let (kind, _, _) = *first;
         let count = arrivals.iter().flatten().filter(|(_, predicate, _)| *predicate).count();

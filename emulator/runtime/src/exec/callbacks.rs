@@ -2,9 +2,9 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::check::{self, Access, Kind};
-use super::describe::Site;
-use super::engine::wait;
+use super::access::{Access, Kind, Site};
+use super::check;
+use super::threads::wait;
 use super::wave::{Exchange, Request};
 use crate::module::abi::{Barrier, CrossLane, Runtime};
 

@@ -3,24 +3,15 @@
 use std::ops::Range;
 use std::process::Command;
 
-use super::check::{Access, Earlier, Kind};
+use super::access::{Access, Earlier, Kind, Site, Trap};
+use super::block::Arrival;
 use super::engine::{Engine, engine};
-use super::trap::Trap;
 use super::wave::{Divergence, Exchange};
 use crate::error::HipError;
 use crate::memory::{Arena, MARGIN};
 use crate::module::abi::{Barrier, CrossLane};
 use crate::report::{Report, ranges};
 use crate::{machine, report};
-
-/// Where in the source something was done.
-#[derive(Clone, Copy, Debug)]
-pub enum Site {
-    /// A return address in the module.
-    Code(usize),
-    /// A line of the source.
-    Line(u32),
-}
 
 fn current() -> &'static Engine {
     // SAFETY: reports are made by the thread that executes a kernel.
@@ -219,7 +210,7 @@ pub fn wave_divergence(first: usize, divergence: Divergence) -> Report {
 }
 
 /// Threads of a block wait at different barriers, or some have returned.
-pub fn barrier_divergence(arrivals: &[Option<(Barrier, bool, u32)>]) -> Report {
+pub fn barrier_divergence(arrivals: &[Arrival]) -> Report {
     let mut places: Vec<_> = arrivals.iter().map(|arrival| arrival.map(|(kind, _, line)| (kind, line))).collect();
     let all = places.clone();
     places.sort_by_key(|place| place.map(|(_, line)| line));

@@ -5,12 +5,11 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Mutex;
 
-use super::Launch;
+use super::access::Trap;
 use super::block::Block;
-use super::check::{self, Checker};
+use super::checker::Checker;
 use super::fiber::{Fiber, Suspender};
-use super::trap::Trap;
-use super::wave::Request;
+use super::launch::Launch;
 use crate::module::abi;
 use crate::random::{Order, Random};
 use crate::report::Report;
@@ -37,25 +36,25 @@ pub(super) unsafe fn engine() -> &'static mut Engine {
 /// What runs, and where.
 pub(super) struct Engine {
     launch: *const Launch,
-    arguments: *const *mut c_void,
+    pub(super) arguments: *const *mut c_void,
     place: *mut abi::Place,
     /// The block whose thread runs.
     block: *mut Block,
     /// The thread that runs, counted within its block.
     pub thread: u32,
     /// Threads of the current wave that have not started: the wave's first thread, and an order of its lanes.
-    starting: (u32, Order),
+    pub(super) starting: (u32, Order),
     /// Where the running fiber suspends itself.
-    suspender: Suspender,
+    pub(super) suspender: Suspender,
     /// Why it did so last.
-    stopped: Stopped,
-    idle: Vec<Fiber>,
+    pub(super) stopped: Stopped,
+    pub(super) idle: Vec<Fiber>,
     /// Thread index of each thread of a block.
     thread_indices: Vec<[u32; 3]>,
     pub wave_size: u32,
     pub random: Random,
     pub checker: Checker,
-    fault: Option<Report>,
+    pub(super) fault: Option<Report>,
     /// The signal that the running thread has raised.
     pub trap: Option<Trap>,
 }
@@ -130,7 +129,8 @@ impl Engine {
         place.dynamic_lds = block.dynamic_lds.addresses().start as *mut c_void;
     }
 
-    fn enter_thread(&mut self, thread: u32) {
+    /// Makes a thread of the block the one that runs.
+    pub(super) fn enter_thread(&mut self, thread: u32) {
         self.thread = thread;
         // SAFETY: as in `prepare`.
         let place = unsafe { &mut *self.place };
@@ -140,96 +140,13 @@ impl Engine {
     }
 }
 
-/// Starts the threads of a wave of the current block in random order. Each runs until it waits or returns.
-///
-/// # Errors
-/// The report of a fault.
-pub(super) fn start_wave(first: u32, lanes: u32) -> Result<(), Report> {
-    // SAFETY: the scheduler runs under `EXECUTING`.
-    let e = unsafe { engine() };
-    e.starting = (first, Order::new(u64::from(lanes), &mut e.random));
-    loop {
-        // SAFETY: as above; `run` switches fibers.
-        let fiber = unsafe { engine() }.idle.pop().unwrap_or_else(|| Fiber::new(run_starting_threads));
-        if run(fiber)? == Stopped::Idle {
-            return Ok(());
-        }
-    }
-}
-
-/// Lets a thread of the current block go on that has waited.
-///
-/// # Errors
-/// The report of a fault.
-pub(super) fn resume(thread: u32) -> Result<(), Report> {
-    // SAFETY: the scheduler runs under `EXECUTING`.
-    let e = unsafe { engine() };
-    let fiber = e.block().threads[thread as usize].fiber.take().expect("a thread that waits has a fiber");
-    e.enter_thread(thread);
-    run(fiber)?;
-    Ok(())
-}
-
 /// Why a fiber stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stopped {
+pub(super) enum Stopped {
     /// Its thread waits.
     Waiting,
     /// It has no thread: all of the wave have started.
     Idle,
-}
-
-/// Runs a fiber until its thread waits, which then owns it, or until it is idle.
-fn run(mut fiber: Fiber) -> Result<Stopped, Report> {
-    // SAFETY: the scheduler runs under `EXECUTING`; no reference is kept across the switch.
-    let e = unsafe { engine() };
-    e.checker.enter_stack(fiber.stack());
-    e.stopped = Stopped::Idle;
-    fiber.resume();
-    // SAFETY: as above.
-    let e = unsafe { engine() };
-    if let Some(report) = e.fault.take() {
-        return Err(report);
-    }
-    match e.stopped {
-        Stopped::Waiting => e.block().threads[e.thread as usize].fiber = Some(fiber),
-        Stopped::Idle => e.idle.push(fiber),
-    }
-    Ok(e.stopped)
-}
-
-/// What a fiber does: runs threads that have not started, one after another.
-fn run_starting_threads(suspender: Suspender) {
-    loop {
-        // SAFETY: fibers run under `EXECUTING`; no reference is kept across the kernel's switches.
-        let e = unsafe { engine() };
-        e.suspender = suspender;
-        let Some(lane) = e.starting.1.next() else { return };
-        e.enter_thread(e.starting.0 + lane as u32);
-        let (invoke, arguments) = (e.launch().function.kernel().invoke, e.arguments);
-        // SAFETY: the arguments match the kernel's parameters: `Arguments` made sure.
-        unsafe { invoke(arguments) };
-        check::settle();
-        // SAFETY: as above.
-        let e = unsafe { engine() };
-        e.block().finish(e.thread);
-    }
-}
-
-/// Lets the running thread wait, and returns the result of what it waited for.
-pub(super) fn wait(request: Request) -> u64 {
-    check::settle();
-    // SAFETY: called from a kernel; no reference is kept across the switch.
-    let e = unsafe { engine() };
-    e.block().wait(e.thread, request);
-    e.stopped = Stopped::Waiting;
-    let suspender = e.suspender;
-    // SAFETY: the suspender is that of the running fiber.
-    unsafe { (*suspender).suspend(()) };
-    // SAFETY: as above.
-    let e = unsafe { engine() };
-    e.suspender = suspender;
-    e.block().threads[e.thread as usize].result
 }
 
 /// Ends the launch with a report. The running thread never goes on.

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use super::Launch;
 use super::block::{Block, State};
-use super::engine::{Engine, engine, resume, start_wave};
+use super::describe;
+use super::engine::{Engine, engine};
+use super::launch::Launch;
+use super::threads::{resume, start_wave};
 use crate::random::Order;
 use crate::report::Report;
 
@@ -132,7 +134,7 @@ fn advance() -> Result<Progress, Report> {
     if block.done() == block.threads.len() {
         return Ok(Progress::Finished);
     }
-    block.pass_barrier()?;
+    block.pass_barrier().map_err(|arrivals| describe::barrier_divergence(&arrivals))?;
     Ok(Progress::AtBarrier)
 }
 
@@ -151,7 +153,8 @@ fn advance_wave(wave: u32) -> Result<(), Report> {
     if current().block().done() - done_before == lanes as usize {
         return Ok(());
     }
-    while current().block().exchange(wave, wave_size)? {
+    let diverged = |divergence| describe::wave_divergence(first as usize, divergence);
+    while current().block().exchange(wave, wave_size).map_err(diverged)? {
         resume_ready(first, lanes)?;
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Once;
 use std::{mem, ptr};
 
+use super::access::Trap;
 use super::engine::{engine, fail};
 use super::{describe, host_access};
 use crate::memory::guard::{self, Touch};
@@ -17,19 +18,6 @@ const KEPT: usize = 4096;
 
 /// The bit of the processor's error code that tells writes from reads (Intel SDM, volume 3, page-fault exception).
 const WRITES: i64 = 2;
-
-/// What a kernel ran into.
-#[derive(Clone, Copy, Debug)]
-pub struct Trap {
-    /// Its number.
-    pub signal: c_int,
-    /// The address that it concerns.
-    pub address: usize,
-    /// The instruction that raised it.
-    pub instruction: usize,
-    /// Whether the thread's stack was full.
-    pub overflow: bool,
-}
 
 thread_local! {
     /// The handler cannot run on the stack of a kernel that has none left.

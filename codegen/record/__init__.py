@@ -1,0 +1,1 @@
+"""Phases written into a tree and taken back, all files or none; the record of what is applied."""
