@@ -57,7 +57,7 @@ class StateOfTree:
     def lines(self) -> Iterator[str]:
         """The same for a person."""
         workspace, condition = self.workspace, self.condition
-        yield f"Candle {workspace.tree.release}" + ("" if workspace.tried else " (not tried by this version)")
+        yield f"Candle {workspace.tree.release}" + ("" if workspace.tried else " (not tested with this version)")
         record = workspace.record
         if record is None:
             yield "nothing is applied"

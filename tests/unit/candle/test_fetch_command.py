@@ -83,7 +83,7 @@ def test_versions(cache: Path) -> None:
 def test_versions_shows_cached_releases_that_nobody_tried(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch("0.9.1")
     monkeypatch.setattr(versions_command, "known_releases", lambda: ())
-    assert versions() == "0.9.1  untried  cached\n"
+    assert versions() == "0.9.1  untested  cached\n"
 
 
 def test_versions_json(cache: Path) -> None:

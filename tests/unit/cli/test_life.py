@@ -51,16 +51,16 @@ def test_the_whole_life(candle: Path, candle_rocm: CommandLine, tmp_path: Path, 
     assert (candle / DUMMY_FILE).exists() == (gating == "dummy")
     patched = tree_hash(candle)
     assert patched != pristine
-    assert candle_rocm.ok("check", candle).stdout == "as apply would leave it\n"
+    assert candle_rocm.ok("check", candle).stdout == "up to date\n"
 
     again = candle_rocm.ok("apply", candle, "--gating", gating)
-    assert again.stdout == "nothing to do: every phase asked for is applied already\n"
+    assert again.stdout == "nothing to do: every requested phase is already applied\n"
     assert tree_hash(candle) == patched, "applying again changes no byte"
 
     replace_in(candle / STORAGE, "use crate::backend", "// mine\nuse crate::backend")
     checked = candle_rocm("check", candle)
     assert checked.code == 1
-    assert checked.stdout == f"{STORAGE}: differs\n1 file differs from what apply would leave\n"
+    assert checked.stdout == f"{STORAGE}: differs\n1 file differs from what apply would write\n"
     refused = candle_rocm("apply", candle)
     assert refused.code == 5
     assert refused.stderr.startswith(f"hand-edited files: changed since candle-rocm wrote them: {STORAGE}\n")
@@ -71,7 +71,7 @@ def test_the_whole_life(candle: Path, candle_rocm: CommandLine, tmp_path: Path, 
     assert tree_hash(candle) == patched, "--force writes again what was edited"
 
     reverted = candle_rocm.ok("revert", candle)
-    assert reverted.stdout == "".join(f"phase {number}: taken back\n" for number in reversed(READY))
+    assert reverted.stdout == "".join(f"phase {number}: reverted\n" for number in reversed(READY))
     assert tree_hash(candle) == pristine
 
 
@@ -81,7 +81,7 @@ def test_other_releases_live_the_same_life(tmp_path: Path, candle_rocm: CommandL
     pristine = tree_hash(candle)
 
     applied = candle_rocm.ok("apply", candle)
-    note = f"Candle {release} was not tried by this version of candle-rocm"
+    note = f"this version of candle-rocm was not tested with Candle {release}"
     assert (note in applied.stderr) == (release == UNTRIED)
     candle_rocm.ok("check", candle)
     candle_rocm.ok("revert", candle)
