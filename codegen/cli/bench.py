@@ -61,7 +61,7 @@ def command(
 
     chosen = [row for row in rows() if not wanted or any(text in row.name for text in wanted)]
     if not chosen:
-        raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave --only out to see all")
+        raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave out --only to run all rows")
     bench = Bench()
     measured: list[Measured] = []
     for row in chosen:

@@ -26,10 +26,10 @@ RECORD = ".candle-rocm/record.json"
 PHASES = (0, 1, 3, 4, 5, 6, 7)
 TAKEN_BACK = "".join(f"phase {number}: reverted\n" for number in reversed(PHASES))
 OTHER_RELEASE = (
-    f"conflict: {{tree}} says that it is Candle {NEW}, but what is applied was made for {OLD}: another release was "
+    f"conflict: {{tree}} says that it is Candle {NEW}, but the applied phases are for {OLD}: another release was "
     "merged or checked out under the patch\n"
     "  = help: take the patch out of the merged files and keep the rest with `candle-rocm revert --keep-edits`, then "
-    "apply again; or undo the merge, revert, merge, and apply; or, where nothing of the patch is in the tree any more, "
+    "apply again; or undo the merge, revert, merge, and apply; or, if the tree contains no part of the patch any more, "
     f"delete {RECORD}\n"
 )
 
@@ -182,7 +182,7 @@ def test_own_edits_are_declared(fork: Fork, upstream: Fork, tmp_path: Path) -> N
     assert clone.answer("check") == "up to date, with declared edits in 1 file\n"
     clone.edit(DEVICE, "// more")
     said = clone.run("check")
-    assert (said.code, said.out.splitlines()[0]) == (1, f"{DEVICE}: differs from what was declared")
+    assert (said.code, said.out.splitlines()[0]) == (1, f"{DEVICE}: differs from the declared edits")
     clone.git("checkout", "--quiet", ".")
 
     clone.answer("revert", "--phase", "7")

@@ -74,9 +74,9 @@ def test_fetch_of_an_unknown_release(cache: Path) -> None:
 def test_versions(cache: Path) -> None:
     fetch("0.9.1")
     assert versions() == (
-        "0.11.1         tried\n"
-        "0.9.2-alpha.1  tried\n"
-        "0.9.1          tried    cached\n"
+        "0.11.1         tested\n"
+        "0.9.2-alpha.1  tested\n"
+        "0.9.1          tested    cached\n"
     )  # fmt: skip
 
 

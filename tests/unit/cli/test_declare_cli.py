@@ -72,14 +72,14 @@ def test_an_edit_that_was_declared_and_changed_again(candle: Path, candle_rocm: 
 
     edit(candle / DEVICE)
     checked = candle_rocm("check", candle)
-    assert (checked.code, checked.stdout.splitlines()[0]) == (1, f"{DEVICE}: differs from what was declared")
+    assert (checked.code, checked.stdout.splitlines()[0]) == (1, f"{DEVICE}: differs from the declared edits")
     assert candle_rocm("apply", candle).code == 5
     candle_rocm.ok("declare", candle)
     candle_rocm.ok("check", candle)
 
     (candle / DEVICE).write_text(left)
     checked = candle_rocm("check", candle)
-    assert checked.stdout.splitlines()[0] == f"{DEVICE}: is without the edits that were declared"
+    assert checked.stdout.splitlines()[0] == f"{DEVICE}: lacks the declared edits"
     assert candle_rocm.ok("status", candle).stdout.splitlines()[-1] == (
         f"without the edits that were declared: {DEVICE}"
     )

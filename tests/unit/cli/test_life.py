@@ -63,7 +63,7 @@ def test_the_whole_life(candle: Path, candle_rocm: CommandLine, tmp_path: Path, 
     assert checked.stdout == f"{STORAGE}: differs\n1 file differs from what apply would write\n"
     refused = candle_rocm("apply", candle)
     assert refused.code == 5
-    assert refused.stderr.startswith(f"hand-edited files: changed since candle-rocm wrote them: {STORAGE}\n")
+    assert refused.stderr.startswith(f"hand-edited files: edited since candle-rocm wrote them: {STORAGE}\n")
     assert "// mine" in (candle / STORAGE).read_text()
 
     forced = candle_rocm.ok("apply", candle, "--force")
@@ -114,7 +114,7 @@ def test_phase_1_needs_phase_0(candle: Path, candle_rocm: CommandLine) -> None:
     assert refused.code == 5
     assert refused.stderr == (
         "phase order: phase 1 needs phase 0, which is not applied\n"
-        "  = help: candle-rocm apply --phase 0, or leave --phase away to apply all\n"
+        "  = help: candle-rocm apply --phase 0, or leave out --phase to apply all\n"
     )
     assert tree_hash(candle) == pristine
 
@@ -131,12 +131,12 @@ def test_a_phase_that_is_not_ready_is_a_usage_error(candle: Path, candle_rocm: C
 
 def test_taking_back_what_is_not_there(candle: Path, candle_rocm: CommandLine) -> None:
     assert candle_rocm("revert", candle).code == 5
-    assert "no phase is applied: there is nothing to take back" in candle_rocm("revert", candle).stderr
+    assert "no phase is applied: there is nothing to revert" in candle_rocm("revert", candle).stderr
 
     candle_rocm.ok("apply", candle, "--phase", "0")
     refused = candle_rocm("revert", candle, "--phase", "1")
     assert refused.code == 5
-    assert "phase 1 is not applied: there is nothing to take back" in refused.stderr
+    assert "phase 1 is not applied: there is nothing to revert" in refused.stderr
 
 
 def test_another_gating_is_a_conflict(candle: Path, candle_rocm: CommandLine) -> None:
@@ -148,7 +148,7 @@ def test_another_gating_is_a_conflict(candle: Path, candle_rocm: CommandLine) ->
     assert refused.code == 5
     assert refused.stderr == (
         f"conflict: applied with gating dummy: phase {LISTED}; it cannot be mixed with cfg\n"
-        "  = help: leave --gating away to go on with dummy, or take all back: candle-rocm revert\n"
+        "  = help: leave out --gating to continue with dummy, or revert everything: candle-rocm revert\n"
     )
     assert tree_hash(candle) == patched
     assert candle_rocm("check", candle, "--gating", "cfg").code == 1, "check answers for the gating that is asked for"
@@ -190,7 +190,7 @@ def test_the_dynamic_runtime_needs_libloading_and_no_build_script(candle: Path, 
     assert refused.code == 5
     assert refused.stderr == (
         f"conflict: applied with runtime dynamic: phase {LISTED}; it cannot be mixed with rocm-rs\n"
-        "  = help: leave --runtime away to go on with dynamic, or take all back: candle-rocm revert\n"
+        "  = help: leave out --runtime to continue with dynamic, or revert everything: candle-rocm revert\n"
     )
     candle_rocm.ok("revert", candle)
     assert tree_hash(candle) == pristine

@@ -257,7 +257,7 @@ def test_the_rule_that_breaks_the_text_is_named(
     message = str(caught.value)
     assert message.startswith(f"invalid template: {LIB}:{line}:")
     assert f"the edits of core.bad would leave text that does not parse\n  {line} | pub fn a( {{}}\n" in message
-    assert "correct the rule's template, or override the site where the text is mirrored" in message
+    assert "correct the rule's template, or use override at the site if the text is mirrored" in message
     assert caught.value.exit_code is ExitCode.SPEC_INVALID
 
 
