@@ -51,8 +51,8 @@ def declare(workspace: Workspace, files: Sequence[str]) -> tuple[str, ...]:
     if problems:
         raise Conflict(
             problems,
-            remedy="leave out files without edits, and restore missing files (git checkout); the text that candle-rocm wrote "
-            "is found in git's objects if it was committed, or made again by the version that applied it",
+            remedy="leave out files without edits, and restore missing files (git checkout); candle-rocm's own text is "
+            "found in git's objects if it was committed, or made again by the version that applied it",
         )
     if wanted:
         transaction.declare_edits(workspace.root, tuple(declared.values()))

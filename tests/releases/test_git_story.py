@@ -207,8 +207,8 @@ def test_own_edits_that_conflict_are_named(fork: Fork) -> None:
     said = fork.run("revert")
 
     assert said.code == 5
-    assert f"{BACKEND}: the edits of your own would go with the file, which candle-rocm made\n" in said.err
-    assert f"{STORAGE}: the edits of your own conflict with what becomes of the file (line " in said.err
+    assert f"{BACKEND}: your own edits would go with the file, which candle-rocm made\n" in said.err
+    assert f"{STORAGE}: your own edits conflict with what becomes of the file (line " in said.err
     assert tree_hash(fork.root) == before
     forced = fork.run("revert", "--force")
     assert forced.code == 0

@@ -262,7 +262,7 @@ def test_a_rocm_backend_of_other_origin(
         candle_rocm(command, candle),
         5,
         f"ROCm backend of other origin: the tree has a ROCm backend that candle-rocm has no record of: {named}",
-        "  = help: if candle-rocm wrote it, bring back .candle-rocm/record.json, which belongs to these files "
+        "  = help: if candle-rocm wrote it, restore .candle-rocm/record.json, which belongs to these files "
         "(git log .candle-rocm/record.json); else start from a tree without it, for example a clean checkout of the "
         "release",
     )
@@ -491,7 +491,7 @@ def test_output_that_nobody_takes(candle: Path, candle_rocm: CommandLine) -> Non
         6,
         (
             "input/output error: cannot write the output: No space left on device\n"
-            "  = help: free space where the output goes, or send it elsewhere\n"
+            "  = help: free space at the destination of the output, or send it elsewhere\n"
         ),
     )
 

@@ -125,7 +125,7 @@ def test_a_phase_that_is_not_ready_is_a_usage_error(candle: Path, candle_rocm: C
 
     assert refused.code == 2
     assert refused.stderr == (
-        f"usage error: phase 2 cannot be applied in this version\n  = help: phases that can: {LISTED}\n"
+        f"usage error: phase 2 cannot be applied in this version\n  = help: ready phases: {LISTED}\n"
     )
 
 

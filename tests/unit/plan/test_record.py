@@ -436,7 +436,7 @@ def test_a_merge_conflict_in_the_record(tree: Path) -> None:
     message = refusal(tree)
 
     assert message.startswith(f"conflict: {Home(tree).record}:{at + 1}:1: the record has a merge conflict that is not")
-    assert "git checkout --ours .candle-rocm/record.json (or --theirs), then see what `candle-rocm status`" in message
+    assert "git checkout --ours .candle-rocm/record.json (or --theirs), then run `candle-rocm status`" in message
 
 
 def test_a_record_that_is_a_folder(tree: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_record_that_is_a_folder(tree: Path) -> None:
 
     assert caught.value.exit_code == ExitCode.IO
     assert f"cannot read {Home(tree).record}: Is a directory" in str(caught.value)
-    assert "make it readable for you" in str(caught.value)
+    assert "make it readable, then" in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "file"])
