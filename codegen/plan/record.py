@@ -129,7 +129,7 @@ class Condition:
     taken_back: tuple[str, ...]
     """As they were before one of the phases: git checkout, stash and partial commits do that."""
     undeclared: tuple[str, ...]
-    """As the phases left them, without the edits that were declared."""
+    """As the phases left them, without the declared edits."""
     left: int
     """How many are as they should be."""
 

@@ -80,9 +80,7 @@ def test_an_edit_that_was_declared_and_changed_again(candle: Path, candle_rocm: 
     (candle / DEVICE).write_text(left)
     checked = candle_rocm("check", candle)
     assert checked.stdout.splitlines()[0] == f"{DEVICE}: lacks the declared edits"
-    assert candle_rocm.ok("status", candle).stdout.splitlines()[-1] == (
-        f"without the edits that were declared: {DEVICE}"
-    )
+    assert candle_rocm.ok("status", candle).stdout.splitlines()[-1] == (f"without the declared edits: {DEVICE}")
 
 
 def test_undeclared_edits_are_edits_again(candle: Path, candle_rocm: CommandLine) -> None:

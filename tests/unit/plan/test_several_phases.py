@@ -267,7 +267,7 @@ def test_nothing_is_applied_from_that_phase_on(tree: Path) -> None:
         ExitCode.CONFLICT,
         "the last phase that is applied",
         "is 1",
-        "nothing to revert from phase 2 on",
+        "revert from phase 2 on",
     ):
         revert_phases(tree, down_to=2)
 
