@@ -5,7 +5,7 @@ ARCH   ?= all
 VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
-# Lists the mutants; its list decides what a draw is, so its version is a part of a draw.
+# Lists the mutants. A seed draws from this list, so a draw depends on this version.
 CARGO_MUTANTS := 27.1.0
 # Writes requirements.lock.
 UV := 0.13.9
@@ -16,7 +16,7 @@ export CARGO_PROFILE_DEV_DEBUG ?= 0
 
 export ARCH
 
-# What `test` runs after the tool's own tests; with `make --jobs=2 test`, the releases stand beside the rest.
+# Run by `test` after the tool's own tests. `make --jobs=2 test` runs the releases in parallel with the rest.
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
 
 .DEFAULT_GOAL := help
@@ -27,16 +27,16 @@ PARTS := releases newest-release backend-tests kernel-tests mutations sabotage a
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready ## Make the virtual environment with everything in it.
+setup: $(VENV)/.ready ## Create the virtual environment with all packages.
 
-# What is locked and nothing else, from the index that pip is configured for; the build of this package, too.
+# Only locked packages, from the index that pip is configured for. This also covers the build of this package.
 $(VENV)/.ready: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes --requirement requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-lock: build/tools/uv/bin/uv ## Renew requirements.lock, for Python 3.11 and later on all systems.
+lock: build/tools/uv/bin/uv ## Update requirements.lock, for Python 3.11 and later on all systems.
 	index=$$($(PYTHON) -m pip config get global.index-url 2>/dev/null); \
 	$${index:+env UV_DEFAULT_INDEX=$$index} $< pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
@@ -46,7 +46,7 @@ build/tools/uv/bin/uv:
 	$(PYTHON) -m venv build/tools/uv
 	build/tools/uv/bin/pip install --quiet uv==$(UV)
 
-generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites, check that it compiles.
+generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites, and check that it compiles.
 	$(BIN)/candle-rocm generate $(CANDLE)
 	$(BIN)/candle-rocm scan $(CANDLE)
 	$(BIN)/candle-rocm verify $(CANDLE) --only check-off --only check-on
@@ -63,22 +63,22 @@ unit: setup ## Run the tool's own tests (seconds).
 kernels: setup ## Render the HIP kernels from their specs (generated/kernels, docs/kernels.md).
 	$(BIN)/candle-rocm kernels render
 
-workbench: setup ## Lay CANDLE out below build/workbench, patched, with links to the backend's sources: for editors and cargo.
+workbench: setup ## Write a patched CANDLE to build/workbench, with links to the backend's sources, for editors and cargo.
 	$(BIN)/python -m codegen.workbench $(CANDLE) build/workbench
 
 emulator: ## Build the emulated HIP device.
 	cargo build --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
 
-nvidia: ## Build HIP's libraries for an NVIDIA GPU (needs no CUDA; running them does).
+nvidia: ## Build HIP's libraries for an NVIDIA GPU (only running them needs CUDA).
 	cargo build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 
-planner: ## Build the planner of launches that the backend has, for the kernel tests and `bench`.
+planner: ## Build the backend's launch planner, for the kernel tests and `bench`.
 	cargo build --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
 
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
 
-bench-host: setup ## What a small operation costs the host in patched Candle, on this machine's device (a release build: minutes).
+bench-host: setup ## Measure the host's cost of a small operation in patched Candle, on this machine's device (a release build: minutes).
 	$(BIN)/python -m benchmarks.overhead $(CANDLE)
 
 rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian's packages (below build/, no root).
@@ -103,34 +103,34 @@ tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitize
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
 
-sabotage: setup emulator ## Do small acts of sabotage in a copy: each must turn the right thing red (ACTS=specs narrows).
+sabotage: setup emulator ## Plant small faults in a copy of the repository: the right check must catch each (ACTS=specs narrows).
 	PYTHONPATH=tests $(BIN)/python -m sabotage $(ACTS)
 
-attacks: setup ## Run the commands on hostile trees (ATTACKS=2000, from ATTACK_SEED=0 on).
+attacks: setup ## Run the commands on hostile trees (ATTACKS=2000, starting at ATTACK_SEED=0).
 	$(BIN)/pytest -n auto tests/attacks
 
-mutants: setup emulator build/tools/bin/cargo-mutants ## Mutants of the Rust backend (MUTANTS=400 SEED=7 SHARD=1/4 DIFF=commit ONLY='*/matmul.rs' JOBS=2).
+mutants: setup emulator build/tools/bin/cargo-mutants ## Run mutants of the Rust backend (MUTANTS=400 SEED=7 SHARD=1/4 DIFF=commit ONLY='*/matmul.rs' JOBS=2).
 	PYTHONPATH=tests $(BIN)/python -m mutants $(CANDLE) --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
 		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(DIFF),--diff $(DIFF)) $(if $(ONLY),--only '$(ONLY)')
 
-mutants-emulator: setup emulator build/tools/bin/cargo-mutants ## Mutants of the emulated device, likewise.
+mutants-emulator: setup emulator build/tools/bin/cargo-mutants ## Run mutants of the emulated device (same options).
 	PYTHONPATH=tests $(BIN)/python -m mutants --emulator --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
 		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS))
 
-mutants-planner: setup emulator build/tools/bin/cargo-mutants ## Mutants of the planner of launches, likewise: unit and kernel tests.
+mutants-planner: setup emulator build/tools/bin/cargo-mutants ## Run mutants of the launch planner (same options), with unit and kernel tests.
 	PYTHONPATH=tests $(BIN)/python -m mutants --planner --jobs $(or $(JOBS),1) --seed $(or $(SEED),1) \
 		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(ONLY),--only '$(ONLY)')
 
 build/tools/bin/cargo-mutants:
 	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
 
-releases: setup emulator ## Patch real Candle releases; build and test as cover.txt says (RELEASES="0.9.1 0.11.1": those only).
+releases: setup emulator ## Patch real Candle releases; build and test them as cover.txt lists (RELEASES="0.9.1 0.11.1": only these).
 	$(BIN)/pytest tests/releases --ignore tests/releases/newest
 
-newest-release: setup emulator rocm-toolchain ## Build every target of the newest release; run all its tests on the device.
+newest-release: setup emulator rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
 	$(BIN)/pytest tests/releases/newest
 
-lint: setup ## ruff, mypy --strict, import-linter, the specs; rustfmt and clippy of emulator/, nvidia/ and planner/; what they depend on.
+lint: setup ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/ and planner/ and its dependencies.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -148,14 +148,14 @@ format: setup ## Format the Python sources.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-regen: setup ## Write again what is generated and committed (goldens, generated/).
+regen: setup ## Regenerate the committed generated files (goldens, generated/, docs).
 	$(BIN)/pytest -q tests/golden tests/rocm tests/releases/test_expected_names.py \
 		tests/releases/test_sites.py tests/releases/test_distinct_texts.py --update-goldens
 
-acceptance: setup ## After `make test`: write down what was run (docs/acceptance-record.json, docs/acceptance.md).
+acceptance: setup ## After `make test`: record its results (docs/acceptance-record.json, docs/acceptance.md).
 	$(BIN)/python -m codegen.verify.record $(CANDLE_ROCM_WORK)
 
-bench: setup ## Time the generator on CANDLE; Candle's own benchmarks, CPU beside emulated device (GROUPS="affine matmul" narrows).
+bench: setup ## Time the generator on CANDLE, and Candle's benchmarks on CPU and emulated device (GROUPS="affine matmul" narrows).
 	$(BIN)/python -m benchmarks.generator $(CANDLE)
 	$(BIN)/python -m benchmarks.candle $(CANDLE) $(GROUPS)
 

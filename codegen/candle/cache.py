@@ -40,7 +40,7 @@ def io_errors(doing: str, *, remedy: str = _REMEDY) -> Iterator[None]:
         yield
     except OSError as cause:
         if cause.errno in (errno.ENOSPC, errno.EDQUOT):
-            remedy = f"make room on the disk, or {remedy}"
+            remedy = f"free disk space, or {remedy}"
         where = f"{cause.filename}: " if cause.filename else ""
         raise InputOutputError(f"{doing}: {where}{cause.strerror or cause}", remedy=remedy) from cause
 

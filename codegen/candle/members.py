@@ -29,7 +29,7 @@ def matching(root: Path, pattern: str) -> tuple[str, ...]:
     A link that the pattern itself matches is among them: who reads a file in it is told that it is one.
 
     Raises:
-        NotACandleTree: it leads out of the tree, or has `**` in more than one place or in a part of a name.
+        NotACandleTree: it points outside the tree, or has `**` in more than one place or in a part of a name.
         InputOutputError: a link to a folder stands where the pattern goes on, a folder cannot be read, or there is too
             much to look at.
     """

@@ -20,7 +20,7 @@ _QUOTED = re.compile(r"""\"\"\"(?:\\.|[^\\])*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\\n])
 """Strings and comments."""
 _LONG_KEY = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MOST_PARTS},}}")
 
-BROKEN_MANIFEST = "correct the file, or take it again from the release it belongs to"
+BROKEN_MANIFEST = "correct the file, or restore it from its release"
 
 
 def decode(content: bytes, file: str, *, error: type[CandleRocmError] = NotACandleTree) -> str:

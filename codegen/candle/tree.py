@@ -127,7 +127,7 @@ def open_tree(
     """The Candle tree in a folder, or the pristine one of a version, which is fetched if need be.
 
     A text that names an existing folder means the folder, whatever it looks like. The tree of a version lies in a
-    cache that all share: it is for reading only.
+    cache that all share: it must not be changed.
 
     Raises:
         NotACandleTree: the folder is not there or is not a Candle workspace.

@@ -28,10 +28,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the phases into the folder CANDLE: all files or none, and `revert` takes every byte back.
+    """Write the phases into the folder CANDLE: all files or none. `revert` undoes them, byte for byte.
 
-    Without --phase, every phase that is ready and not applied yet. Edits that were declared stay. What is applied is
-    written to .candle-rocm/record.json: commit it together with the files.
+    Without --phase, apply every phase that is ready and not applied yet. Declared edits stay. The record of the applied
+    phases is .candle-rocm/record.json: commit it together with the files.
     """
     from codegen.workspace.apply import apply_phases
     from codegen.workspace.workspace import open_workspace
@@ -64,4 +64,4 @@ def command(
         new = sum(change.before is None for change in phase.changes)
         terminal.say(f"phase {phase.phase} {phase.name}: {len(phase.changes) - new} files changed, {new} new")
     if not applied:
-        terminal.say("nothing to do: every phase asked for is applied already")
+        terminal.say("nothing to do: every requested phase is already applied")

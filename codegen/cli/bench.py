@@ -19,12 +19,23 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("bench")
-@click.option("--only", "wanted", multiple=True, metavar="TEXT", help="Rows whose name has TEXT; may be repeated.")
-@click.option("--plot", "plot_to", type=_file, help="Write a plot (SVG) here.")
 @click.option(
-    "--against", type=_file, help="What --json printed in an earlier run: rows that became slower are an error."
+    "--only",
+    "wanted",
+    multiple=True,
+    metavar="TEXT",
+    help="Run only rows whose name contains TEXT; repeatable.",
 )
-@click.option("--factor", default=1.1, show_default=True, help="With --against, how many times as long is slower.")
+@click.option("--plot", "plot_to", type=_file, help="Write a plot (SVG) to FILE.")
+@click.option(
+    "--against", type=_file, help="Output of --json from an earlier run; a row that became slower is an error."
+)
+@click.option(
+    "--factor",
+    default=1.1,
+    show_default=True,
+    help="With --against: how many times as long counts as slower.",
+)
 @as_json
 @click.pass_context
 def command(
@@ -36,11 +47,12 @@ def command(
     factor: float,
     as_json: bool,
 ) -> None:
-    """Time every kernel family on the GPU, in turns with PyTorch if it is installed, and check each result.
+    """Time every kernel family on the GPU, alternating with PyTorch if it is installed, and check each result.
 
-    Exits with 8 where a result is wrong, and where none was compared.
+    Exit 8 if a result is wrong, or if no result was compared.
 
-    Needs a GPU: $CANDLE_ROCM_HIP names a folder with libamdhip64.so and libhiprtc.so, if not those of ROCm.
+    Needs a GPU. To use other libraries than ROCm's, set $CANDLE_ROCM_HIP to a folder with libamdhip64.so and
+    libhiprtc.so.
     """
     from codegen.bench.results import Run, failure, plot, slower
     from codegen.bench.rows import rows
@@ -49,7 +61,7 @@ def command(
 
     chosen = [row for row in rows() if not wanted or any(text in row.name for text in wanted)]
     if not chosen:
-        raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave --only out to see all")
+        raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave out --only to run all rows")
     bench = Bench()
     measured: list[Measured] = []
     for row in chosen:

@@ -26,10 +26,10 @@ def command(
     leave_unknown: bool,
     as_json: bool,
 ) -> None:
-    """Exit 1 if the folder CANDLE is not exactly what apply would leave; nothing is written.
+    """Exit 1 if a file in the folder CANDLE differs from what apply would write. Nothing is written.
 
-    Without --phase, the phases that are applied are checked (all that are ready, if none is). Exit 4 if sites are
-    unknown, unless they are left for later by --leave-unknown.
+    Without --phase, check the phases that are applied, or all ready phases if none is applied. Exit 4 if a site is
+    unknown, unless --leave-unknown is given.
     """
     from codegen.errors import ExitCode
     from codegen.plan.decide import scan_tree
@@ -52,7 +52,7 @@ def command(
         for deviation in found:
             terminal.say(f"{deviation.path}: {deviation.problem}")
         differ = "1 file differs" if len(found) == 1 else f"{len(found)} files differ"
-        good = "as apply would leave it" + (f", with declared edits in {plural(own, 'file')}" if own else "")
-        terminal.say(f"{differ} from what apply would leave" if found else good)
+        good = "up to date" + (f", with declared edits in {plural(own, 'file')}" if own else "")
+        terminal.say(f"{differ} from what apply would write" if found else good)
     if found:
         context.exit(ExitCode.CHANGES_NEEDED)

@@ -11,13 +11,13 @@ from codegen.cli import options
 @click.command("declare")
 @click.argument("candle")
 @click.argument("files", nargs=-1)
-@click.option("--undo", is_flag=True, help="Declare the edits no more; the files stay as they are.")
+@click.option("--undo", is_flag=True, help="Withdraw the declaration; the files stay as they are.")
 @options.as_json
 def command(candle: str, files: tuple[str, ...], *, undo: bool, as_json: bool) -> None:
-    """Keep your own edits in FILES that candle-rocm wrote in the folder CANDLE; by default in all that were edited.
+    """Keep your own edits in FILES that candle-rocm wrote in the folder CANDLE. Default: all edited files.
 
-    FILES are relative to CANDLE. `check` passes for a file exactly as declared; later applies and reverts merge the
-    edits into what becomes of the file, or refuse. Commit .candle-rocm/record.json, where this is written.
+    FILES are relative to CANDLE. `check` accepts a file exactly as declared. Later applies and reverts merge the edits
+    into their result, or refuse. The declaration is stored in .candle-rocm/record.json: commit this file.
     """
     from codegen.workspace.declare import declare, withdraw
     from codegen.workspace.workspace import open_workspace
@@ -29,6 +29,6 @@ def command(candle: str, files: tuple[str, ...], *, undo: bool, as_json: bool) -
         options.print_json("declare", workspace, **{"withdrawn" if undo else "declared": list(paths)})
         return
     for path in paths:
-        terminal.say(f"{'no more declared' if undo else 'declared'}: {path}")
+        terminal.say(f"{'no longer declared' if undo else 'declared'}: {path}")
     if not paths:
         terminal.say("no edits are declared" if undo else "nothing to declare: no file was edited by hand")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @click.command("diff")
 @click.argument("candle")
 @options.phases
-@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
-@click.option("--stat", is_flag=True, help="Only the number of changed lines per file.")
+@click.option("--stat", is_flag=True, help="Print only the number of changed lines per file.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
@@ -44,10 +44,10 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> None:
-    """Print the unified diff that the phases make of pristine CANDLE; nothing is written.
+    """Print the changes of the phases to pristine CANDLE as a unified diff. Nothing is written.
 
-    CANDLE may be the folder of a program that uses Candle too: what can be mirrored there is.
-    Without --phase, all phases that are ready. `git apply` takes the output.
+    CANDLE may also be the folder of a program that uses Candle; the diff then mirrors its CUDA code where possible.
+    Without --phase, print all phases that are ready. `git apply` accepts the output.
     """
     from codegen.workspace.analysis import analyse
     from codegen.workspace.workspace import open_workspace

@@ -14,13 +14,13 @@ from codegen import terminal
 @click.option(
     "--candle",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A Candle tree whose cargo settings are looked at too.",
+    help="A Candle tree; its cargo settings are checked too.",
 )
 @click.pass_context
 def command(context: click.Context, *, as_json: bool, candle: Path | None) -> None:
-    """Show the state of the toolchain, ROCm and the GPU; exit 7 if something is missing that every run needs.
+    """Show the state of the toolchain, ROCm and the GPU. Exit 7 if a part that every run needs is missing.
 
-    Without an AMD GPU, generating and testing need no ROCm: what is missing then is shown as optional.
+    Without an AMD GPU, generating and testing need no ROCm. Its missing parts are then shown as optional.
     """
     from codegen.verify.doctor import all_checks, refuse_missing
     from codegen.verify.document import doctor_document

@@ -12,13 +12,13 @@ SCHEMA_VERSION = 1
 
 
 @click.command("emulator", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--json", "as_json", is_flag=True, help="Print the variables as JSON; no COMMAND is run.")
+@click.option("--json", "as_json", is_flag=True, help="Print the variables as JSON; run no COMMAND.")
 @click.argument("program", metavar="[COMMAND]...", nargs=-1, type=click.UNPROCESSED)
 def command(*, as_json: bool, program: tuple[str, ...]) -> None:
-    """Build the emulated HIP device, and run COMMAND on it; without one, print the variables that lead there.
+    """Build the emulated HIP device and run COMMAND on it. Without COMMAND, print the variables that select it.
 
-    `candle-rocm emulator cargo run --features rocm` runs your program as on an AMD GPU, which the CPU plays. All
-    memory is watched, so it is slow. `eval "$(candle-rocm emulator)"` sets the variables in a shell.
+    `candle-rocm emulator cargo run --features rocm` runs your program on an AMD GPU that the CPU emulates. It is slow,
+    because all memory accesses are checked. `eval "$(candle-rocm emulator)"` sets the variables in a shell.
     """
     from codegen.paths import build_folder
     from codegen.rocm.workspaces import EMULATED_DEVICE

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @click.command("explain")
 @click.argument("arguments", nargs=-1, required=True, metavar="[CANDLE] FILE:LINE")
 @click.option(
-    "--candle", metavar="CANDLE", help="The tree, if it is not the first argument; the current folder by default."
+    "--candle", metavar="CANDLE", help="The tree, if it is not the first argument. Default: the current folder."
 )
-@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
 @options.offline
 @options.as_json
@@ -32,11 +32,11 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> None:
-    """Say which backend sites lie at FILE:LINE, what happens there, and which rule and spec line decide it.
+    """Explain FILE:LINE: its backend sites, the change to each, and the rule and spec line that decide it.
 
-    FILE is relative to the tree or to the current folder. The line counts in pristine Candle; where phases are
-    applied, it is also looked up in the patched file. FILE may be a template or source of candle-rocm's too, such as
-    templates/rust/edits/exports.rs.j2: then explain says which lines of the patched tree it makes.
+    FILE is relative to the tree or to the current folder. LINE is a line of pristine Candle; if phases are applied, it
+    is also looked up in the patched file. FILE may also be a template or source of candle-rocm, such as
+    templates/rust/edits/exports.rs.j2. explain then lists the lines of the patched tree that come from it.
     """
     from codegen.paths import repository_root
     from codegen.plan.build import plan_tree

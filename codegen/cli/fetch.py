@@ -19,14 +19,14 @@ SCHEMA_VERSION = 1
     metavar="DIR",
     help="Write a fresh workspace to DIR, which must be empty or absent.",
 )
-@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--offline", is_flag=True, help="Use the cache only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(version: str, to: Path | None, *, offline: bool, as_json: bool) -> None:
-    """Get Candle VERSION from the crate registry, rebuilt as a workspace, and print where it is.
+    """Download Candle VERSION from the crate registry, rebuild it as a workspace, and print its folder.
 
-    The registry is the one that cargo is configured for. What was fetched once needs no network. The cache is
-    CANDLE_ROCM_FETCH_DIR, or candle-rocm in the user's cache folder; a tree in it is for reading only: take one of
-    your own with --to.
+    The registry is the one that cargo is configured for. A release in the cache needs no network. The cache is
+    CANDLE_ROCM_FETCH_DIR, or candle-rocm in the user's cache folder. Do not change a tree in the cache; get your own
+    with --to.
     """
     from codegen.candle.fetch import copy_release, fetch
 

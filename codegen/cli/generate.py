@@ -18,7 +18,7 @@ from codegen.cli import options
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to write; generated/<release> in the current folder by default.",
+    help="Output folder. Default: generated/<release> in the current folder.",
 )
 @options.offline
 @options.as_json
@@ -32,9 +32,9 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> None:
-    """Write one patch per phase, the new files and a JSON report; CANDLE itself is not touched.
+    """Write one patch per phase, the new files and a JSON report. CANDLE itself is not changed.
 
-    `git apply` and `git am` take the patches, on top of those of the phases before.
+    `git apply` and `git am` accept the patches, each on top of those of the earlier phases.
     """
     from codegen.workspace.analysis import analyse
     from codegen.workspace.output import write_output

@@ -19,13 +19,13 @@ SCHEMA_VERSION = 1
 
 @click.group("kernels")
 def command() -> None:
-    """The HIP kernels: list, render, compile, and what they use of a GPU."""
+    """List, render and compile the HIP kernels, and show the resources they use."""
 
 
 @command.command("list")
 @as_json
 def list_ops(*, as_json: bool) -> None:
-    """Every op with the element types it has kernels for."""
+    """List every op with the element types of its kernels."""
     from codegen.kernels.coverage import table
     from codegen.kernels.dtypes import DTYPES
     from codegen.kernels.loader import load_families
@@ -53,11 +53,11 @@ def list_ops(*, as_json: bool) -> None:
     "--to",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the sources go instead of generated/kernels (docs/kernels.md is then left as it is).",
+    help="Folder for the sources instead of generated/kernels; docs/kernels.md is then not written.",
 )
 @as_json
 def render(*, folder: Path | None, as_json: bool) -> None:
-    """Write every kernel source, and the table docs/kernels.md."""
+    """Write every kernel source and the table docs/kernels.md."""
     from codegen.kernels.outputs import rendered_files, write_files
     from codegen.paths import checkout
 
@@ -73,18 +73,18 @@ def render(*, folder: Path | None, as_json: bool) -> None:
 
 
 _architectures = click.option(
-    "--arch", "names", default="all", help="Architectures, such as gfx906,gfx1100; by default all that are supported."
+    "--arch", "names", default="all", help="Architectures, such as gfx906,gfx1100. Default: all supported ones."
 )
 
 
 @command.command("build")
 @_architectures
 @click.option(
-    "--to", "folder", type=click.Path(file_okay=False, path_type=Path), help="Folder instead of build/kernels."
+    "--to", "folder", type=click.Path(file_okay=False, path_type=Path), help="Output folder instead of build/kernels."
 )
 @as_json
 def build(*, names: str, folder: Path | None, as_json: bool) -> None:
-    """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and hold them against their budgets.
+    """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and check them against their budgets.
 
     A patched Candle loads them if the environment variable CANDLE_ROCM_KERNELS_DIR names the folder.
     """
@@ -112,10 +112,10 @@ def build(*, names: str, folder: Path | None, as_json: bool) -> None:
 
 @command.command("resources")
 @_architectures
-@click.option("--family", help="Only this family.")
+@click.option("--family", help="Show only this family.")
 @as_json
 def resources(*, names: str, family: str | None, as_json: bool) -> None:
-    """Registers, LDS, spills and occupancy of every kernel on every architecture."""
+    """Show registers, LDS, spills and occupancy of every kernel on every architecture."""
     from codegen.kernels.resources import read_resources
 
     _, objects = _compiled(names, None)

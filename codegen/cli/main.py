@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COMMANDS = {
-    "fetch": "Get a Candle release from the crate registry, as a workspace.",
-    "scan": "Every backend site of a tree: handled, left alone (why), unknown.",
+    "fetch": "Download a Candle release from the crate registry, as a workspace.",
+    "scan": "List every backend site of a tree: handled, left alone, unknown.",
     "generate": "Write patches, new files and a report for all phases.",
-    "diff": "Unified diff of what would be generated.",
+    "diff": "Print the changes as a unified diff.",
     "apply": "Write the phases into a tree.",
-    "check": "Exit 1 if a tree is not exactly what apply would leave.",
-    "status": "What is applied to a tree.",
-    "declare": "Keep edits of your own in files that candle-rocm wrote.",
-    "revert": "Take phases back, to the last byte.",
-    "verify": "cargo check, clippy and tests of the patched tree.",
+    "check": "Exit 1 if a tree is not up to date.",
+    "status": "Show which phases are applied to a tree.",
+    "declare": "Keep your own edits in files that candle-rocm wrote.",
+    "revert": "Undo phases, byte for byte.",
+    "verify": "Run cargo check, clippy and tests on the patched tree.",
     "emulator": "Run a program on the emulated HIP device.",
-    "kernels": "The HIP kernels: list, render, compile, and what they use of a GPU.",
-    "bench": "How fast the kernels are on a GPU, beside a copy and PyTorch.",
-    "doctor": "What this machine has and lacks.",
-    "versions": "Candle releases that were tried.",
-    "explain": "Why a line of Candle is, or is not, touched.",
-    "report": "A report for reviewers as one HTML file.",
-    "spec": "Check the specs, and print their JSON schemas.",
+    "kernels": "List, render and compile the HIP kernels; show their resources.",
+    "bench": "Time the kernels on a GPU, next to a copy and PyTorch.",
+    "doctor": "Check the toolchain, ROCm and the GPU of this machine.",
+    "versions": "List the tested Candle releases.",
+    "explain": "Explain why a line of Candle is or is not changed.",
+    "report": "Write a report for reviewers as one HTML file.",
+    "spec": "Check the specs and print their JSON schemas.",
 }
 """Command and help line, in the order of the help page; `codegen.cli.<name>` holds it."""
 
@@ -97,7 +97,7 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="candle-rocm")
 def cli() -> None:
-    """Give any release of Candle a complete AMD ROCm backend, and prove that it works.
+    """Add an AMD ROCm backend to any release of Candle, and test it.
 
     CANDLE is the folder of a Candle checkout, or a version such as 0.11.1.
     """
@@ -122,11 +122,11 @@ def run(arguments: Sequence[str]) -> int:
         if error.filename is not None:
             return _bug()
         _discard_output()
-        remedy = "free space where the output goes, or send it elsewhere"
+        remedy = "free space at the destination of the output, or send it elsewhere"
         terminal.note(str(InputOutputError(f"cannot write the output: {error.strerror}", remedy=remedy)))
         return ExitCode.IO
     except RecursionError:
-        remedy = "look for expressions, patterns or tables that stand in one another many hundred times"
+        remedy = "look for expressions, patterns or tables that are nested hundreds of levels deep"
         terminal.note(InputOutputError("the tree has text that is nested too deeply", remedy=remedy))
         return ExitCode.IO
     except Exception:

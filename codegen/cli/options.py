@@ -27,22 +27,22 @@ phases: Callable[[Any], Any] = click.option(
 gating: Callable[[Any], Any] = click.option(
     "--gating",
     type=click.Choice(["dummy", "cfg"]),
-    help="How branches are switched off without the feature: a dummy backend, or #[cfg]. "
-    "By default what is applied, else dummy.",
+    help="How the backend is switched off without the feature: by a dummy backend, or by #[cfg]. "
+    "Default: as applied, otherwise dummy.",
 )
 runtime: Callable[[Any], Any] = click.option(
     "--runtime",
     type=click.Choice(["dynamic", "rocm-rs"]),
-    help="How ROCm's libraries are reached: opened when the program runs, or linked, with rocm-rs's declarations. "
-    "By default what is applied, else dynamic.",
+    help="How a program gets ROCm's libraries: it opens them at run time, or links them with rocm-rs's declarations. "
+    "Default: as applied, otherwise dynamic.",
 )
-offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Take a release from the cache only.")
+offline: Callable[[Any], Any] = click.option("--offline", is_flag=True, help="Use releases from the cache only.")
 as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 leave_unknown: Callable[[Any], Any] = click.option(
-    "--leave-unknown", is_flag=True, help="Do nothing at sites that nothing decides yet; they are named."
+    "--leave-unknown", is_flag=True, help="Leave unknown sites as they are, and name them."
 )
 force: Callable[[Any], Any] = click.option(
-    "--force", is_flag=True, help="Overwrite files that were edited by hand; they are listed, and a backup is kept."
+    "--force", is_flag=True, help="Overwrite files that were edited by hand; the files are listed and backed up first."
 )
 
 
@@ -64,14 +64,14 @@ def note(line: str) -> None:
 def note_settled(workspace: Workspace) -> None:
     """Say that something that was interrupted is brought to its end."""
     if workspace.settled:
-        note("what was interrupted is settled: the tree is as it was before, or as it was to be")
+        note("an interrupted command was completed or undone")
 
 
 def announce_discarded(discarded: Sequence[Discarded], backup: Path) -> None:
     """Say, before it happens, what `--force` discards and where it is kept."""
     for each in discarded:
         note(f"discarding the edits in {terminal.shown_name(each.path)}")
-    note(f"what is discarded is kept in {backup}")
+    note(f"the discarded edits are kept in {backup}")
 
 
 def note_untried(workspace: Workspace) -> None:

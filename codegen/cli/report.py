@@ -21,7 +21,7 @@ from codegen.cli import options
     help="The file to write.",
 )
 @options.phases
-@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
 @options.leave_unknown
 @options.offline
@@ -39,8 +39,8 @@ def command(
 ) -> None:
     """Write a report for reviewers: every site, and the diff of every phase with the rule behind each hunk.
 
-    One HTML file that needs no network. Where sites are unknown it has no diffs, and the exit code is 4; with
-    --leave-unknown it has both.
+    The report is one HTML file that needs no network. If sites are unknown, it has no diffs and the exit code is 4;
+    with --leave-unknown, it has the diffs and names the unknown sites.
     """
     from codegen.plan.decide import scan_tree
     from codegen.report.findings import findings

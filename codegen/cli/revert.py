@@ -10,18 +10,18 @@ from codegen.cli import options
 
 @click.command("revert")
 @click.argument("candle")
-@click.option("--phase", type=click.IntRange(0, 7), help="Take back this phase and those above it; all by default.")
+@click.option("--phase", type=click.IntRange(0, 7), help="Undo this phase and all later ones. Default: all.")
 @click.option(
     "--keep-edits",
     is_flag=True,
-    help="Keep what else was made of the files, by hand or by a merge, as if it were declared.",
+    help="Keep other changes to the files, by hand or by a merge, as if they were declared.",
 )
 @options.force
 @options.as_json
 def command(candle: str, *, phase: int | None, keep_edits: bool, force: bool, as_json: bool) -> None:
-    """Take phases back from the folder CANDLE, last one first; every byte is as before, but for edits declared.
+    """Undo phases in the folder CANDLE, the last one first. Every byte is as before, except for declared edits.
 
-    An apply or revert that was interrupted is settled first; where nothing is applied then, that is all.
+    An interrupted apply or revert is completed or undone first. If nothing is applied after that, revert stops there.
     """
     from codegen.workspace.apply import revert_phases
     from codegen.workspace.workspace import open_workspace
@@ -38,4 +38,4 @@ def command(candle: str, *, phase: int | None, keep_edits: bool, force: bool, as
         options.print_json("revert", workspace, reverted=list(reverted))
         return
     for number in reverted:
-        terminal.say(f"phase {number}: taken back")
+        terminal.say(f"phase {number}: reverted")

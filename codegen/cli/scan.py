@@ -20,17 +20,17 @@ STATES = {"handled": "handled", "not-applied": "not applied", "left-alone": "lef
 
 @click.command("scan")
 @click.argument("candle")
-@click.option("--list", "as_list", is_flag=True, help="One line per site.")
+@click.option("--list", "as_list", is_flag=True, help="Print one line per site.")
 @click.option("--state", "states", multiple=True, type=click.Choice(list(STATES)), help="Only sites in this state.")
 @click.option("--phase", "phases", multiple=True, type=click.IntRange(0, 7), help="Only sites of this phase.")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only sites of this kind, such as match.")
 @click.option("--path", "paths", multiple=True, metavar="GLOB", help="Only sites in these files; ** crosses folders.")
-@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
-@click.option("--suggest", is_flag=True, help="Print a draft of the tree's own specs for the unknown sites, alone.")
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
+@click.option("--suggest", is_flag=True, help="Print only a draft of the tree's own specs for the unknown sites.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="With --suggest: the new file to write it to."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="With --suggest: write the draft to this new file."
 )
-@click.option("--oracle", is_flag=True, help="Compare with the matches that rustc finds exhaustive (cargo; a minute).")
+@click.option("--oracle", is_flag=True, help="Compare with rustc's list of exhaustive matches (runs cargo; a minute).")
 @click.option(
     "--work",
     type=click.Path(file_okay=False, path_type=Path),
@@ -38,7 +38,7 @@ STATES = {"handled": "handled", "not-applied": "not applied", "left-alone": "lef
 )
 @options.offline
 @click.option("--json", "output", flag_value="json", help="Print the result as JSON.")
-@click.option("--sarif", "output", flag_value="sarif", help="Print SARIF 2.1.0: undecided sites, and notes.")
+@click.option("--sarif", "output", flag_value="sarif", help="Print undecided sites and notes as SARIF 2.1.0.")
 @click.option("--github", "output", flag_value="github", help="Print GitHub annotations for undecided sites.")
 @click.pass_context
 def command(
@@ -60,9 +60,9 @@ def command(
 ) -> None:
     """List every backend site of CANDLE: handled, not applied yet, left alone (and why), or unknown.
 
-    CANDLE may be the folder of a program that uses Candle too: its sites, and what `diff` makes of them.
-    Nothing is written, and no program of the tree is run (but with --oracle, which builds it). Exit 4 if a site is
-    unknown, if a method of the backend traits has no template, or if rustc and the scan disagree.
+    CANDLE may also be the folder of a program that uses Candle; scan then lists its sites and the result of `diff` for
+    each. Nothing is written, and no code of the tree runs, except with --oracle, which builds the tree. Exit 4 if a
+    site is unknown, if a method of the backend traits has no template, or if rustc and the scan disagree.
     """
     from codegen.errors import ExitCode
     from codegen.plan.decide import scan_tree
@@ -161,7 +161,7 @@ def _suggest(context: click.Context, workspace: Workspace, out: Path | None, *, 
                 file.write(text)
         except OSError as error:
             raise InputOutputError(
-                f"cannot write {out}: {error.strerror}", remedy="name a file that is not there yet"
+                f"cannot write {out}: {error.strerror}", remedy="name a file that does not exist yet"
             ) from error
         terminal.say(out)
     context.exit(ExitCode.UNKNOWN_SITE)

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 
 @click.group("spec")
 def command() -> None:
-    """Check the specs, and print their JSON schemas."""
+    """Check the specs and print their JSON schemas."""
 
 
 @command.command("lint")
@@ -29,13 +29,13 @@ def command() -> None:
 @click.option(
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Repository whose specs/ and templates/ are checked; by default the one candle-rocm comes with.",
+    help="Repository whose specs/ and templates/ are checked. Default: the one that comes with candle-rocm.",
 )
 @click.pass_context
 def lint(context: click.Context, *, candle: str | None, as_json: bool, root: Path | None) -> None:
-    """Check every spec file and every template; exit 3 with all findings if one is invalid.
+    """Check every spec file and every template. Exit 3 with all findings if one is invalid.
 
-    With CANDLE, a folder, check the candle-rocm.yaml of that tree instead: each of its rules has to decide a site.
+    With CANDLE, a folder, check the candle-rocm.yaml of that tree instead: each of its rules must decide a site.
     """
     from codegen.errors import SpecInvalid
     from codegen.lint.repository import lint as read_all
@@ -58,7 +58,7 @@ def lint(context: click.Context, *, candle: str | None, as_json: bool, root: Pat
 
 
 @command.command("schema")
-@click.option("--kind", type=click.Choice(["candle", "phase", "tree"]), required=True, help="Which kind of spec file.")
+@click.option("--kind", type=click.Choice(["candle", "phase", "tree"]), required=True, help="The kind of spec file.")
 def schema(kind: str) -> None:
     """Print the JSON schema of a spec file."""
     from codegen.spec.schema import Kind, schema_text

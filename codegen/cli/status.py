@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @click.argument("candle")
 @options.as_json
 def command(candle: str, *, as_json: bool) -> None:
-    """What is applied to the folder CANDLE, by its record and its files, and which of these were edited since.
+    """Show which phases are applied to the folder CANDLE, and which of their files were edited since.
 
-    Where something is applied, it names the sites that nothing decides yet, too.
+    If phases are applied, status also names the unknown sites.
     """
     from codegen.errors import CandleRocmError
     from codegen.report.state import StateOfTree

@@ -28,18 +28,30 @@ TENSORS = 3
 
 @click.command("verify")
 @click.argument("candle")
-@click.option("--phase", type=click.IntRange(0, LAST_PHASE), help="Last phase; by default all that are ready.")
-@click.option("--target", type=click.Choice(["auto", "emulator", "amd", "nvidia"]), default="auto", show_default=True)
-@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="By default what is applied, else dummy.")
+@click.option("--phase", type=click.IntRange(0, LAST_PHASE), help="Last phase. Default: all ready ones.")
+@click.option(
+    "--target",
+    type=click.Choice(["auto", "emulator", "amd", "nvidia"]),
+    default="auto",
+    show_default=True,
+    help="The device to run on; auto takes an AMD GPU if one responds, otherwise the emulated device.",
+)
+@click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
-@click.option("--quick", is_flag=True, help="Leave out the steps that take minutes.")
+@click.option("--quick", is_flag=True, help="Skip the steps that take minutes.")
 @click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be given several times.")
-@click.option("--package", "-p", multiple=True, metavar="CRATE", help="Narrow the steps to this crate; as above.")
+@click.option(
+    "--package",
+    "-p",
+    multiple=True,
+    metavar="CRATE",
+    help="Run only this crate's part of the steps; repeatable.",
+)
 @click.option(
     "--test-timeout",
     type=click.FloatRange(min=1),
     metavar="SECONDS",
-    help="How long one test may take (default 900).",
+    help="Time limit for one test (default 900).",
 )
 @click.option(
     "--work",
@@ -67,12 +79,12 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> None:
-    """Build and test CANDLE, a folder or a version, with all phases up to --phase; exit 8 when a step fails.
+    """Build and test CANDLE, a folder or a version, with all phases up to --phase. Exit 8 if a step fails.
 
-    Building a tree runs its code: verify only what you would build yourself. It is built in a scratch copy and never
-    written to. If the phases are not applied yet, they are applied to
-    the copy. Steps that need a device are skipped, with the reason, where there is none; a run in which no step passes
-    has failed. On the emulated device the tests run twice: its first card has waves of 32 lanes, then of 64.
+    Building a tree runs its code: verify only trees that you would build yourself. verify builds a scratch copy and
+    never writes to the tree. Phases that are not applied yet are applied to the copy. Without a device, the steps that
+    need one are skipped, with the reason. A run in which no step passes has failed. On the emulated device the tests
+    run twice: once with waves of 32 lanes on the first card, and once with waves of 64.
     """
     from codegen.spec.kinds import Runtime
     from codegen.spec.loader import load_specs
@@ -96,7 +108,7 @@ def command(
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     device = choose_device(Target(target), machine)
     for name in left_behind(machine.variables, emulated=device.emulated):
-        terminal.note(f"{name} is set, and not passed on: it could change what is proven")
+        terminal.note(f"{name} is set but not passed on: it could change the results")
     refuse_stand_in(device, machine.variables)
     root, plan = _planned(candle, phase=phase, gating=gating, runtime=runtime, offline=offline, leave=leave_unknown)
     last = max(each.phase for each in plan.phases) if phase is None else phase

@@ -10,11 +10,11 @@ SCHEMA_VERSION = 1
 
 
 @click.command("versions")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(*, as_json: bool) -> None:
-    """List the Candle releases that are tried, and those in the cache.
+    """List the tested Candle releases, and the releases in the cache.
 
-    Any other release is tried too when it is asked for: what no rule knows is then reported.
+    Other commands accept any other release too, and report the sites that no rule covers.
     """
     from codegen.candle.fetch import cached_releases
     from codegen.release import newest_first
@@ -32,8 +32,8 @@ def command(*, as_json: bool) -> None:
         return
     width = max((len(str(row["version"])) for row in rows), default=0)
     for row in rows:
-        notes = ("tried" if row["tried"] else "untried", "cached" if row["cached"] else "")
-        terminal.say(f"{row['version']:<{width}}  {notes[0]:<7}  {notes[1]}".rstrip())
+        notes = ("tested" if row["tried"] else "untested", "cached" if row["cached"] else "")
+        terminal.say(f"{row['version']:<{width}}  {notes[0]:<8}  {notes[1]}".rstrip())
 
 
 def known_releases() -> tuple[str, ...]:

@@ -77,8 +77,8 @@ def compile_kernels(
     if (objection := own_folder.objection(folder)) is not None:
         raise InputOutputError(
             f"{folder} {objection}",
-            remedy="code objects are believed and run: see that the folder is yours and that nobody else may write in "
-            "it (chmod go-w), or choose another",
+            remedy="code objects from this folder are run: make sure that it is yours and that nobody else can write "
+            "to it (chmod go-w), or choose another",
         )
     build = _Build(toolchain, folder, sources, Origins.with_headers_of(sources))
     try:
@@ -98,8 +98,7 @@ def compile_kernels(
     except OSError as cause:
         raise InputOutputError(
             f"compiling kernels: {cause.filename or build.folder}: {cause.strerror or cause}",
-            remedy=f"make room on the disk and the folder writable; if it is the compiler that is not there, "
-            f"{HOW_TO_GET_ONE}",
+            remedy=f"free disk space and make the folder writable; if the compiler is missing, {HOW_TO_GET_ONE}",
         ) from cause
     rejected = [result for result in results if isinstance(result, _Rejected)]
     if rejected:

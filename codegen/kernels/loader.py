@@ -49,7 +49,7 @@ def load_families(root: Path | None = None) -> tuple[LoadedFamily, ...]:
     problems = [problem for _, findings in read for problem in findings]
     problems += _same_symbols(loaded)
     if problems:
-        raise SpecInvalid(problems, remedy="codegen/kernels/model.py says what the keys mean.")
+        raise SpecInvalid(problems, remedy="codegen/kernels/model.py explains the keys.")
     return tuple(loaded)
 
 

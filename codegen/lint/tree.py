@@ -29,13 +29,13 @@ def lint_tree(workspace: Workspace) -> TreeSpecs:
     if specs.tree is None:
         raise UsageError(
             f"the tree has no {TREE_FILE}",
-            remedy="`candle-rocm scan CANDLE --suggest` writes a draft, if there are sites that it needs one for",
+            remedy="`candle-rocm scan CANDLE --suggest` writes a draft, if any site needs one",
         )
     scans = {gating: scan_tree(tree, specs, gating=gating) for gating in Gating}
     decisions = {gating: scan.decisions for gating, scan in scans.items()}
     found = [*idle_entries(tree, specs, decisions), *_refused(scans, specs)]
     if found:
-        raise SpecInvalid(found, remedy=f"correct the entry, or take it out of {TREE_FILE}. {REMEDY}")
+        raise SpecInvalid(found, remedy=f"correct the entry, or remove it from {TREE_FILE}. {REMEDY}")
     return specs.tree
 
 

@@ -15,7 +15,7 @@ from codegen.candle.cache import io_errors
 from codegen.errors import InputOutputError, ToolchainMissing
 
 _SECONDS = 60.0
-_ROOM = "make room where temporary files lie, or choose another folder with TMPDIR"
+_ROOM = "free space for temporary files, or choose another folder with TMPDIR"
 _MOST_CONFLICTS = 127
 
 
@@ -59,13 +59,15 @@ def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes:
         except programs.TookTooLong as cause:
             raise programs.hangs("git, merging a file,", cause) from cause
         except OSError as cause:
-            raise InputOutputError(f"git cannot be started: {cause.strerror}", remedy="see to git") from cause
+            raise InputOutputError(
+                f"git cannot be started: {cause.strerror}", remedy="check the installation of git"
+            ) from cause
     if done.returncode == 0:
         return done.stdout
     if 0 < done.returncode <= _MOST_CONFLICTS:
         raise MergeConflict(_places(done.stdout))
     said = programs.complains(done).strip() or f"exit status {done.returncode}"
-    raise InputOutputError(f"git cannot merge a file: {said}", remedy="see to what git says")
+    raise InputOutputError(f"git cannot merge a file: {said}", remedy="solve the problem that git reports")
 
 
 def _places(text: bytes) -> tuple[int, ...]:

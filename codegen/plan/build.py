@@ -83,7 +83,7 @@ def phase_specs(specs: LoadedSpecs, phases: Iterable[int] | None) -> tuple[Phase
     for number in wanted:
         if number not in ready:
             known = ", ".join(map(str, ready))
-            raise UsageError(f"phase {number} cannot be applied in this version", remedy=f"phases that can: {known}")
+            raise UsageError(f"phase {number} cannot be applied in this version", remedy=f"ready phases: {known}")
     for number in wanted:
         missing = [required for required in ready[number].requires if required not in wanted]
         if missing:
@@ -102,7 +102,7 @@ def refuse_foreign_backend(scan: Scan) -> None:
     if signs:
         raise ForeignBackend(
             f"the tree has a ROCm backend that candle-rocm has no record of: {', '.join(signs)}",
-            remedy=f"if candle-rocm wrote it, bring back {RECORD}, which belongs to these files (git log {RECORD}); "
+            remedy=f"if candle-rocm wrote it, restore {RECORD}, which belongs to these files (git log {RECORD}); "
             "else start from a tree without it, for example a clean checkout of the release",
         )
 
@@ -227,7 +227,7 @@ def _refuse_broken_python(path: str, entry: EditedText) -> None:
         rules = sorted({region.origin.rule for region in entry.regions})
         raise TemplateInvalid(
             Problem(f"the edits of {', '.join(rules)} would leave text that is not Python", Location(path, 1)),
-            remedy="leave the site with a reason where the text is mirrored",
+            remedy="leave the site alone with a reason if the text is mirrored",
         )
 
 
@@ -246,5 +246,5 @@ def _refuse_new_errors(pristine: Source, after: Source, entry: EditedText) -> No
             f"the edits of {', '.join(rules)} would leave text that does not parse",
             replace(after.location(start), file=pristine.path),
         ),
-        remedy="correct the rule's template, or override the site where the text is mirrored",
+        remedy="correct the rule's template, or use override at the site if the text is mirrored",
     )

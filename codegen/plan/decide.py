@@ -52,7 +52,7 @@ class _Deadline:
         if left <= 0:
             raise InputOutputError(
                 f"{path}: the scan has taken more than {MOST_SECONDS:.0f} seconds before it came to this file",
-                remedy="take away what is not Candle's",
+                remedy="remove files that do not belong to Candle",
             )
         return left
 
@@ -108,7 +108,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
         if nodes > MOST_NODES:
             raise InputOutputError(
                 f"{path}: the sources that name backends are too large to be held all together",
-                remedy="take away what is not Candle's",
+                remedy="remove files that do not belong to Candle",
             )
         crate = tree.crate_of(path)
         found = decider.decide(source, find_sites(source), crate)

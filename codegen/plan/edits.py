@@ -258,5 +258,5 @@ def _refuse_inside_errors(source: Source, edits: tuple[Edit, ...]) -> None:
                     f"rule {edit.origin.rule} would edit text that the Rust grammar cannot parse",
                     source.location(edit.start),
                 ),
-                remedy="leave the site with a reason, or update tree-sitter-rust",
+                remedy="leave the site alone with a reason, or update tree-sitter-rust",
             )

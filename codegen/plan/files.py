@@ -48,7 +48,7 @@ def _own(path: str) -> bytes:
         return (repository_root() / path).read_bytes()
     except OSError as error:
         raise InputOutputError(
-            f"cannot read {path}: {error.strerror}", remedy="take it again from candle-rocm's repository"
+            f"cannot read {path}: {error.strerror}", remedy="restore it from candle-rocm's repository"
         ) from error
 
 
@@ -114,7 +114,7 @@ def _sources(source: Path, path: str) -> Iterator[tuple[str, Path]]:
     """Paths in the tree, and what is copied there."""
     if not source.exists():
         raise InputOutputError(
-            f"cannot read {source.name}: no such file", remedy="take it again from candle-rocm's repository"
+            f"cannot read {source.name}: no such file", remedy="restore it from candle-rocm's repository"
         )
     if source.is_file():
         yield path, source

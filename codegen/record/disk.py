@@ -31,11 +31,11 @@ _REMEDIES = {
     errno.EACCES: _WRITABLE,
     errno.EPERM: _WRITABLE,
     errno.ELOOP: "candle-rocm follows no link there: see who made it, and delete it or put a folder in its place",
-    errno.EFBIG: "candle-rocm did not write that: see who did, and move it away",
+    errno.EFBIG: "candle-rocm did not write that: find out who did, and move it away",
 }
 
 
-def remedy_for(code: int | None, otherwise: str = "see to that file or folder, then run the command again") -> str:
+def remedy_for(code: int | None, otherwise: str = "check that file or folder, then run the command again") -> str:
     """What to do about the system's error number `code`."""
     return _REMEDIES.get(code or 0, otherwise)
 
@@ -144,7 +144,7 @@ class Disk:
         if depth > DEEPEST:
             raise Conflict(
                 f"{folder.parents[depth - 1]} has more than {DEEPEST} folders in each other",
-                remedy="candle-rocm did not make them: see who did, and delete them",
+                remedy="candle-rocm did not make them: find out who did, and delete them",
             )
         for path in self._entries(folder):
             if self._is_folder(path):

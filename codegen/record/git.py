@@ -236,7 +236,7 @@ class _Git:
 
 @contextmanager
 def _private(program: str, checkout: _Checkout, root: Path) -> Iterator[_Git]:
-    room = "make room where temporary files lie, or choose another folder with TMPDIR"
+    room = "free space for temporary files, or choose another folder with TMPDIR"
     with tempfile.TemporaryDirectory() as name:
         own = Path(name)
         with io_errors("preparing a look at the git repository", remedy=room):
@@ -338,5 +338,5 @@ def _run(
 def _refuse(root: Path, reason: str) -> NoReturn:
     raise InputOutputError(
         f"git cannot tell what is uncommitted in {root}: {reason}",
-        remedy="see to what git says, or pass --allow-dirty",
+        remedy="solve the problem that git reports, or pass --allow-dirty",
     )

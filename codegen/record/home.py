@@ -103,7 +103,7 @@ class Home:
         if found is not None:
             raise Conflict(
                 f"{old} was left by an older candle-rocm that was interrupted",
-                remedy="settle it with the candle-rocm that began it (0.1.0: candle-rocm revert)",
+                remedy="finish it with the version of candle-rocm that began it (0.1.0: candle-rocm revert)",
             )
         return is_own_folder(self.transaction)
 
@@ -146,5 +146,5 @@ def unreadable(path: Path, error: OSError) -> InputOutputError:
     """The error for what cannot be read."""
     return InputOutputError(
         f"cannot read {path}: {error.strerror}",
-        remedy=remedy_for(error.errno, "make it readable for you, then run the command again"),
+        remedy=remedy_for(error.errno, "make it readable, then run the command again"),
     )

@@ -300,13 +300,13 @@ def _roll_back(home: Home, disk: Disk, journal: Journal, *, force: bool) -> None
             edited.append(Problem(f"{file.path} was changed while candle-rocm replaced it; that version is in {slot}"))
         kept = None if file.old is None else _kept_bytes(work, file, slot, put_aside)
         if now != file.new:
-            was = "it did not exist before" if kept is None else f"what it was is in {kept}"
+            was = "it did not exist before" if kept is None else f"its old text is in {kept}"
             edited.append(
                 Problem(f"{file.path} was changed after candle-rocm was interrupted while replacing it; {was}")
             )
         reached.append(_Reached(file.path, target, now, kept, slot))
     if edited and not force:
-        raise HandEdited(edited, remedy="move your version away or put that one back, then run the command again")
+        raise HandEdited(edited, remedy="move your version away or restore that one, then run the command again")
     for file_ in reversed(reached):
         _give_back(disk, file_)
     for parent in sorted({file_.target.parent for file_ in reached}):

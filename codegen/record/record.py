@@ -131,7 +131,7 @@ class Condition:
     taken_back: tuple[str, ...]
     """As they were before one of the phases: git checkout, stash and partial commits do that."""
     undeclared: tuple[str, ...]
-    """As the phases left them, without the edits that were declared."""
+    """As the phases left them, without the declared edits."""
     left: int
     """How many are as they should be."""
 
@@ -171,7 +171,7 @@ class Record:
     def states(self, root: Path) -> Iterator[tuple[str, State]]:
         """What each file of the record is now, links inside the tree followed.
 
-        A link that leads out of the tree is EDITED: nothing is read there. Raises `InputOutputError`.
+        A link that points outside the tree is EDITED: nothing is read there. Raises `InputOutputError`.
         """
         size, own = 0, self.own
         for path, files in self.history().items():
@@ -222,7 +222,7 @@ def blob_name(content: bytes) -> str:
 def digest_of(root: Path, path: str) -> str | None:
     """SHA-256 of the tree's file `path`, links inside the tree followed.
 
-    None where there is no such file: nothing there, something else than a file, a link that leads out of the tree, or
+    None where there is no such file: nothing there, something else than a file, a link that points outside the tree, or
     more than candle-rocm would write. Raises `InputOutputError` when it cannot be read.
     """
     found = text_of(root, path)
@@ -251,7 +251,7 @@ def within_all(size: int, where: Path) -> int:
     if size > LARGEST_IN_ALL:
         raise InputOutputError(
             f"the record of {where} names files of more than {LARGEST_IN_ALL >> 20} MiB",
-            remedy="candle-rocm did not write that record: see who did, and start from a fresh tree",
+            remedy="candle-rocm did not write that record: find out who did, and start from a fresh tree",
         )
     return size
 
@@ -339,8 +339,8 @@ def _refuse_merge_marks(content: bytes, source: Path) -> None:
     line = content.count(b"\n", 0, mark.start()) + 1
     raise Conflict(
         Problem("the record has a merge conflict that is not resolved", Location.in_text(str(source), text, line)),
-        remedy=f"take the side whose patched files you keep: git checkout --ours {RECORD} (or --theirs), then see what "
-        "`candle-rocm status` says of the tree",
+        remedy=f"take the side whose patched files you keep: git checkout --ours {RECORD} (or --theirs), then run "
+        "`candle-rocm status`",
     )
 
 
@@ -377,8 +377,8 @@ def target_of(root: Path, path: str) -> Path:
         inside = None
     if inside is None or not inside.parts or is_guarded(inside.parts):
         raise Conflict(
-            f"{root / path} leads out of the tree through a symbolic link",
-            remedy="replace the link by what it leads to; nothing outside of a tree is ever written",
+            f"{root / path} points outside the tree through a symbolic link",
+            remedy="replace the link by the file or folder it points to; candle-rocm writes nothing outside a tree",
         )
     return target
 

@@ -139,7 +139,7 @@ class Draft:
                             "is missing" if current is None else f"was changed since phase {phase.phase} was applied"
                         )
                         if self._keep_edits and current is not None:
-                            reason += ", and what was left there is nowhere to be had"
+                            reason += ", and the text that was written there cannot be found"
                         edited.append(Problem(f"{file.path} {reason}"))
                         self._discard(target)
                 elif not _has(self._now[target], file.after):  # edits that a later phase was forced over
@@ -150,7 +150,7 @@ class Draft:
         if edited and not force:
             raise HandEdited(
                 edited,
-                remedy="declare the edits (candle-rocm declare) or merge them (--keep-edits), take them out of those "
+                remedy="declare the edits (candle-rocm declare) or merge them (--keep-edits), undo them in those "
                 "files, or discard them with --force, which keeps a backup",
             )
 
@@ -170,7 +170,7 @@ class Draft:
             files.sort(key=lambda file: file.path)
             applied.append(AppliedPhase(phase.phase, tuple(files), tuple(sorted(folders))))
         if edited and not force:
-            raise HandEdited(edited, remedy="take the edits out of those files, or overwrite them with --force")
+            raise HandEdited(edited, remedy="undo the edits in those files, or overwrite them with --force")
         return tuple(applied)
 
     def merge(self, after: Record | None, *, force: bool) -> tuple[Declared, ...]:
@@ -188,7 +188,7 @@ class Draft:
                 if new is not None and not _names_rocm(own.own):
                     self._now[target] = Content(own.own, new.mode, new.attributes)
                     continue
-                conflicts.append(Problem(f"{path}: the edits of your own {_where(conflict)}"))
+                conflicts.append(Problem(f"{path}: your own edits {_where(conflict)}"))
                 self._discard(target)
                 continue
             if new is not None and text is not None:
@@ -199,7 +199,7 @@ class Draft:
         if conflicts and not force:
             raise HandEdited(
                 conflicts,
-                remedy="take the edits out of those files, do this, and make them anew; or discard them with --force, "
+                remedy="undo the edits in those files, do this, and make them again; or discard them with --force, "
                 "which keeps a backup",
             )
         found = {self._found[target].path for target in self._found}
@@ -400,10 +400,12 @@ def _read(target: Path) -> tuple[Content | None, os.stat_result | None]:
         found = beneath.read(target, attributes=True)
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.EINVAL):
-            raise Conflict(f"{target} is not a regular file", remedy="move it away: a file belongs there") from error
+            raise Conflict(
+                f"{target} is not a regular file", remedy="move it away: it must be a regular file"
+            ) from error
         raise InputOutputError(
             f"cannot read {target}: {error.strerror}",
-            remedy=remedy_for(error.errno, "make it readable for you, then run the command again"),
+            remedy=remedy_for(error.errno, "make it readable, then run the command again"),
         ) from error
     if found is None:
         return None, None

@@ -180,15 +180,15 @@ class Texts:
         release = self._record.header.release
         problems = [
             Problem(
-                f"{shown_name(file.path)} is not what candle-rocm left, and what it was before phase {phase} is "
-                "nowhere to be had"
+                f"{shown_name(file.path)} is not as candle-rocm wrote it, and its text from before phase {phase} "
+                "cannot be found"
             )
             for phase, file in missing
         ]
         more = [Problem(f"and {len(problems) - LISTED} more files")] if len(problems) > LISTED else []
         return Conflict(
             [*problems[:LISTED], *more],
-            remedy="put the file back as it was committed (git checkout COMMIT FILE), get the rest of a shallow clone "
+            remedy="restore the file from a commit (git checkout COMMIT FILE), fetch the rest of a shallow clone "
             f"(git fetch --unshallow), or, where the tree is the published release, candle-rocm fetch {release}; "
             "then run this again",
         )

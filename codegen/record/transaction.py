@@ -85,7 +85,7 @@ def apply_phases(
     backup. Declared edits are merged into what the phases make of their files. What reverting a phase gives back is
     what it found, in all cases. With `again`, applied phases from the first of `phases` on are taken back before, in
     the same transaction. Raises `PhaseOrder` when one of them or a later one is applied, `Conflict` when applied phases
-    had another release, gating or runtime, when a path leads out of the tree, or when another process is at work, and
+    had another release, gating or runtime, when a path points outside the tree, or when another process is at work, and
     `InputOutputError` when something cannot be written.
     """
     numbers = tuple(phase.phase for phase in phases)
@@ -130,13 +130,13 @@ def revert_phases(
         settle(home, disk, force=False)
         record = load_record(root)
         if record is None:
-            raise PhaseOrder(f"no phase is applied to {root}", remedy="there is nothing to take back")
+            raise PhaseOrder(f"no phase is applied to {root}", remedy="there is nothing to revert")
         stay = tuple(phase for phase in record.phases if phase.phase < down_to)
         back = record.phases[len(stay) :]
         if not back:
             raise PhaseOrder(
                 f"the last phase that is applied to {root} is {record.last.phase}",
-                remedy=f"there is nothing to take back from phase {down_to} on",
+                remedy=f"there is nothing to revert from phase {down_to} on",
             )
         draft = Draft(root, record, keep_edits=keep_edits, given=given)
         draft.take_back(reversed(back), force=force)
@@ -178,8 +178,8 @@ def require_settled(root: Path) -> None:
     if is_locked(root):
         raise busy(root)
     raise Conflict(
-        f"an apply or revert of {root} was interrupted, and waits to be settled",
-        remedy="settle it with `candle-rocm revert`, which gives back what was before, or go on with "
+        f"an apply or revert of {root} was interrupted",
+        remedy="undo it with `candle-rocm revert`, which restores the previous state, or continue with "
         "`candle-rocm apply`; other commands write nothing",
     )
 
@@ -205,7 +205,7 @@ def _require_order(present: Sequence[AppliedPhase], numbers: Sequence[int]) -> N
     applied = [phase.phase for phase in present]
     for number in numbers:
         if number in applied:
-            raise PhaseOrder(f"phase {number} is already applied", remedy="revert it first to apply it anew")
+            raise PhaseOrder(f"phase {number} is already applied", remedy="revert it first to apply it again")
         if applied and number < applied[-1]:
             raise PhaseOrder(
                 f"phase {number} comes before phase {applied[-1]}, which is applied",
@@ -270,7 +270,7 @@ def _run(
             first = error.problems if isinstance(error, CandleRocmError) else (Problem(str(error)),)
             raise InputOutputError(
                 [*first, Problem("and what was written so far could not be taken back:"), *second.problems],
-                remedy="see to the cause of both; the next apply or revert of the tree then restores every file",
+                remedy="fix the cause of both; the next apply or revert of the tree then restores every file",
             ) from error
         if isinstance(error, InputOutputError):
             raise InputOutputError([*error.problems, Problem("the tree is as it was")], remedy=error.remedy) from error
@@ -280,7 +280,7 @@ def _run(
     except InputOutputError as error:
         raise InputOutputError(
             [*error.problems, Problem("all files of the tree are written, but not yet the record of it")],
-            remedy="see to the cause; the next apply or revert of the tree then completes the record",
+            remedy="fix the cause; the next apply or revert of the tree then completes the record",
         ) from error
 
 
@@ -300,7 +300,7 @@ def _next_backup(home: Home) -> int:
         numbers = [int(name) for name in beneath.names(home.backups) if name.isascii() and name.isdecimal()]
     number = max(numbers, default=0) + 1
     if number > LAST_BACKUP:
-        raise Conflict(f"{home.backups} has {max(numbers)}", remedy="move the backups away that are no longer wanted")
+        raise Conflict(f"{home.backups} has {max(numbers)}", remedy="move away the backups that you no longer need")
     return number
 
 

@@ -36,7 +36,7 @@ def new_file(source: str, context: FileContext, *, root: Path | None = None) -> 
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputOutputError(
-            f"cannot read templates/{source}: {reason}", remedy="take it again from candle-rocm's repository"
+            f"cannot read templates/{source}: {reason}", remedy="restore it from candle-rocm's repository"
         ) from error
     mark = COMMENT_MARKS.get(PurePosixPath(source).suffix, "//")
     return render(HEADED, {"header": context.header, "mark": mark, "text": text}, root=root)

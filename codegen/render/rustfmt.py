@@ -56,7 +56,7 @@ def rustfmt_beside(
     apart = {text for text in texts if all(word.search(text[1]) for word in _LEADS_AWAY)}
     together = [text for text in texts if text not in apart]
     with ExitStack() as stack:
-        room = "make room where temporary files lie, or choose another folder with TMPDIR"
+        room = "free space for temporary files, or choose another folder with TMPDIR"
         with io_errors("handing texts to rustfmt", remedy=room):
             scratch = stack.enter_context(tempfile.TemporaryDirectory())
             files = [_lay_out(Path(scratch, str(number)), text) for number, (_, text) in enumerate(together)]

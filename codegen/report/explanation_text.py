@@ -110,7 +110,7 @@ def _site(site: SiteExplanation) -> Iterator[str]:
         "rule": f"{decision.rule} ({site.spec})" if site.spec else decision.rule,
         "verb": decision.verb,
         "reason": decision.reason,
-        "to be looked at": decision.review,
+        "to review": decision.review,
         "inside": f"the {site.holder.site.kind} at {site.holder.site.id}" if site.holder is not None else "",
         "enums": ", ".join(decision.site.enums),
         "gate": decision.site.gate,

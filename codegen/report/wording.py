@@ -76,29 +76,29 @@ def _names(globs: Iterable[str], value: str) -> bool:
 
 
 def untried_note(release: str, tried: Iterable[Release]) -> str:
-    """The line for a release that the oracles were not run on."""
+    """The line for a release on which the oracles were not run."""
     versions = ", ".join(each.version for each in tried)
-    return f"Candle {release} was not tried by this version of candle-rocm (tried: {versions}); going on"
+    return f"this version of candle-rocm was not tested with Candle {release} (tested: {versions}); continuing"
 
 
 def unforeseen_notes(decisions: Iterable[Decision]) -> Iterator[str]:
     """One line for each site that only a fallback rule knows, those inside another left out: a person should look."""
     for decision in decisions:
         if decision.fallback and not decision.inside:
-            yield f"new to the specs, to be looked at: {site_line(decision)}"
+            yield f"new to the specs, please review: {site_line(decision)}"
 
 
 def review_notes(decisions: Iterable[Decision]) -> Iterator[str]:
     """One line for each site whose mirrored text a person should look at, because it answers as CUDA does."""
     for decision in decisions:
         if decision.review:
-            yield f"to be looked at: {site_line(decision)}: {decision.review}"
+            yield f"please review: {site_line(decision)}: {decision.review}"
 
 
 def left_notes(unknown: Sequence[Decision]) -> Iterator[str]:
     """How many sites are left for later, and one line for each."""
     if unknown:
-        yield f"{plural(len(unknown), 'unknown site')} left for later; nothing is done there:"
+        yield f"{plural(len(unknown), 'unknown site')} left for later and not changed:"
     for decision in unknown:
         demanded = "; rustc demands an arm here, so the tree will not compile" if decision.site.exhaustive else ""
         yield f"left for later: {site_line(decision)}{demanded}"

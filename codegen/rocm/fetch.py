@@ -100,7 +100,7 @@ def fetch(
     except OSError as cause:
         raise InputOutputError(
             f"fetching ROCm {release.version}: {cause.filename or base}: {cause.strerror or cause}",
-            remedy="make room on the disk, or make the folder writable",
+            remedy="free disk space, or make the folder writable",
         ) from cause
 
 

@@ -97,7 +97,7 @@ def _errors(source: str, include: Path) -> list[tuple[str, int, str]]:
     if done.returncode and not errors:
         raise InputOutputError(
             f"{program} failed: {complaints.strip() or f'exit code {done.returncode}'}",
-            remedy="look at what it says; more memory may help",
+            remedy="read its message; more memory may help",
         )
     return errors
 

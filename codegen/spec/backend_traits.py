@@ -52,7 +52,7 @@ def parse_backend_traits(content: bytes) -> BackendTraits:
     spec, problems = validate(document, BackendTraits)
     findings = [*document.problems, *problems, *_named_twice(document)]
     if findings or spec is None:
-        raise SpecInvalid(findings, remedy=f"The head of {BACKEND_TRAITS} says what the keys mean.")
+        raise SpecInvalid(findings, remedy=f"The top of {BACKEND_TRAITS} explains the keys.")
     return spec
 
 

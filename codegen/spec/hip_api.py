@@ -286,7 +286,7 @@ def parse_hip_api(content: bytes, *, file: str = HIP_API) -> HipApiFile:
         findings = tuple(_inconsistencies(table))
         if not findings:
             return table
-    raise SpecInvalid(findings, remedy="The head of specs/hip_api.yaml says what the keys mean.")
+    raise SpecInvalid(findings, remedy="The top of specs/hip_api.yaml explains the keys.")
 
 
 def load_hip_api(content: bytes, *, cache: Path) -> HipApi:

@@ -72,7 +72,7 @@ def parse_providers(content: bytes) -> Providers:
     if spec is not None:
         findings += _inconsistencies(spec, document)
     if findings or spec is None:
-        raise SpecInvalid(findings, remedy=f"The head of {PROVIDERS} says what the keys mean.")
+        raise SpecInvalid(findings, remedy=f"The top of {PROVIDERS} explains the keys.")
     return spec
 
 

@@ -45,7 +45,7 @@ class PythonSource(Text):
     def parse(cls, path: str, text: bytes) -> PythonSource:
         """Parse; a file that is not Python gives a source without a tree. Raises `InputOutputError` for a large one."""
         if len(text) > LARGEST:
-            raise InputOutputError(f"{path} has more than {LARGEST >> 10} KiB", remedy="part the file")
+            raise InputOutputError(f"{path} has more than {LARGEST >> 10} KiB", remedy="split the file")
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
         except SyntaxError:  # an encoding that there is not, or that the text is not in
@@ -102,7 +102,7 @@ def find_python_sites(source: PythonSource) -> tuple[Site, ...]:
         at = token.start()
         if count * len(source.starts) > MOST_STEPS:
             raise InputOutputError(
-                Problem("the file names backends too often", source.location(at)), remedy="part the file"
+                Problem("the file names backends too often", source.location(at)), remedy="split the file"
             )
         if at < claimed or any(start <= at < end for start, end in prose):
             continue

@@ -109,7 +109,7 @@ class SiteList:
         if self._steps > MOST_STEPS:
             raise InputOutputError(
                 Problem("the file names backends too often, or too deeply nested", self.source.location(at)),
-                remedy="part the file, or take it out of the tree",
+                remedy="split the file, or remove it from the tree",
             )
 
     def names(self, pattern: Node, backend: str) -> bool:

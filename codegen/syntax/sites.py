@@ -82,7 +82,7 @@ def walk(source: Source) -> SiteList:
         return _walked(source)
     except RecursionError as cause:
         raise InputOutputError(
-            f"{source.path}: expressions or patterns are nested too deeply", remedy="take the file out of the tree"
+            f"{source.path}: expressions or patterns are nested too deeply", remedy="remove the file from the tree"
         ) from cause
 
 

@@ -122,7 +122,7 @@ class Source(Text):
             tree = parse_rust(text, seconds=seconds)
         except TooSlow as error:
             raise InputOutputError(
-                f"{path}: the file takes too long to parse", remedy="take away what is not Candle's"
+                f"{path}: the file takes too long to parse", remedy="remove files that do not belong to Candle"
             ) from error
         return cls(path, text, tree, tree.root_node)
 

@@ -70,4 +70,4 @@ def load_unrun(root: Path | None = None) -> UnrunTests:
     try:
         return parse_unrun(((root or repository_root()) / UNRUN).read_bytes())
     except OSError as error:
-        raise InputOutputError(f"cannot read {UNRUN}: {error.strerror}", remedy="install candle-rocm anew") from error
+        raise InputOutputError(f"cannot read {UNRUN}: {error.strerror}", remedy="reinstall candle-rocm") from error

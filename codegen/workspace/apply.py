@@ -61,7 +61,7 @@ def apply_phases(
     edited = condition.edited if condition is not None else ()
     if edited and not force:
         raise HandEdited(
-            f"changed since candle-rocm wrote them: {', '.join(map(shown_name, edited))}",
+            f"edited since candle-rocm wrote them: {', '.join(map(shown_name, edited))}",
             remedy="declare the edits with `candle-rocm declare` to keep them, or apply with --force to overwrite "
             "them, which keeps a backup",
         )
@@ -92,14 +92,14 @@ def revert_phases(
     """Take back every applied phase from the last one down to `down_to` (all by default); the numbers, in that order.
 
     Declared edits are kept, with `keep_edits` all edits, what was merged into the tree among them. Raises `PhaseOrder`
-    when there is nothing to take back, `Conflict` where another release was merged, unless `keep_edits` (not even
+    when there is nothing to revert, `Conflict` where another release was merged, unless `keep_edits` (not even
     `force` writes an old release's files over a merge), and as `transaction.revert_phases`.
     """
     wanted = [number for number in reversed(workspace.applied) if down_to is None or number >= down_to]
     if not wanted:
         what = "no phase" if down_to is None else f"phase {down_to}"
         verb = "is applied" if down_to is None else "is not applied"
-        raise PhaseOrder(f"{what} {verb}: there is nothing to take back", remedy="`candle-rocm status` shows what is")
+        raise PhaseOrder(f"{what} {verb}: there is nothing to revert", remedy="`candle-rocm status` shows what is")
     if workspace.merged and workspace.record is not None and not (keep_edits and not force):
         raise other_release(workspace.root, workspace.record, workspace.tree.release)
     given = planned_texts(workspace) if keep_edits else None
@@ -146,10 +146,10 @@ def _of_declared(declared: Declared, expected: str, actual: str | None) -> str |
     if actual is None:
         return "is missing"
     if expected != declared.base:
-        return "has edits that were declared on something else than apply would leave"
+        return "has declared edits of a text that apply would not write"
     if actual == declared.base:
-        return "is without the edits that were declared"
-    return None if actual == declared.own else "differs from what was declared"
+        return "lacks the declared edits"
+    return None if actual == declared.own else "differs from the declared edits"
 
 
 def _wanted(workspace: Workspace, phases: Sequence[int]) -> tuple[int, ...]:
@@ -163,7 +163,7 @@ def _wanted(workspace: Workspace, phases: Sequence[int]) -> tuple[int, ...]:
         if missing:
             raise PhaseOrder(
                 f"phase {number} needs phase {missing[0]}, which is not applied",
-                remedy=f"candle-rocm apply --phase {missing[0]}, or leave --phase away to apply all",
+                remedy=f"candle-rocm apply --phase {missing[0]}, or leave out --phase to apply all",
             )
     return tuple(sorted(have))
 
@@ -179,7 +179,7 @@ def _refuse_other_choices(record: Record | None, gating: Gating, runtime: Runtim
         if applied != wanted:
             raise Conflict(
                 f"applied with {name} {applied}: phase {numbers}; it cannot be mixed with {wanted}",
-                remedy=f"leave --{name} away to go on with {applied}, or take all back: candle-rocm revert",
+                remedy=f"leave out --{name} to continue with {applied}, or revert everything: candle-rocm revert",
             )
 
 

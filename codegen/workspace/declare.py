@@ -45,14 +45,14 @@ def declare(workspace: Workspace, files: Sequence[str]) -> tuple[str, ...]:
         texts = texts or Texts(workspace.root, record, planned_texts(workspace))
         base = texts.get(path, left[path])
         if base is None:
-            problems.append(Problem(f"{shown_name(path)}: what candle-rocm left there is nowhere to be had"))
+            problems.append(Problem(f"{shown_name(path)}: the text that candle-rocm wrote there cannot be found"))
             continue
         declared[path] = Declared(path, left[path], digest(own), undo_edits(base, own))
     if problems:
         raise Conflict(
             problems,
-            remedy="leave files without edits away, and put files that are gone back (git checkout); what was left is "
-            "found in git's objects once it was committed, or planned anew by the version that applied it",
+            remedy="leave out files without edits, and restore missing files (git checkout); candle-rocm's own text is "
+            "found in git's objects if it was committed, or made again by the version that applied it",
         )
     if wanted:
         transaction.declare_edits(workspace.root, tuple(declared.values()))

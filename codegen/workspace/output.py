@@ -60,7 +60,7 @@ def write_output(folder: Path, analysis: Analysis, *, named: bool = True) -> tup
         reason = cause.strerror if isinstance(cause, OSError) else cause
         raise InputOutputError(
             f"cannot write {folder}: {reason}",
-            remedy="make room there and see to the permissions, or choose another folder with --out",
+            remedy="free disk space and check the permissions there, or choose another folder with --out",
         ) from error
     return tuple(sorted(texts))
 

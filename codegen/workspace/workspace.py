@@ -111,8 +111,8 @@ def open_workspace(
     """
     if for_writing and not Path(candle).is_dir() and str(candle)[:1].isdigit():
         raise UsageError(
-            f"the tree of release {candle} in the cache is for reading only",
-            remedy=f"make one of your own: candle-rocm fetch {candle} --to DIR",
+            f"the tree of release {candle} in the cache must not be changed",
+            remedy=f"make your own copy: candle-rocm fetch {candle} --to DIR",
         )
     settled = False
     if Path(candle).is_dir():
@@ -168,10 +168,10 @@ def other_release(root: Path, record: Record, release: str) -> Conflict:
     """What is raised where the tree is another release than the record."""
     old = record.header.release
     return Conflict(
-        f"{root} says that it is Candle {release}, but what is applied was made for {old}: another release was merged "
+        f"{root} says that it is Candle {release}, but the applied phases are for {old}: another release was merged "
         "or checked out under the patch",
         remedy="take the patch out of the merged files and keep the rest with `candle-rocm revert --keep-edits`, then "
-        "apply again; or undo the merge, revert, merge, and apply; or, where nothing of the patch is in the tree any "
+        "apply again; or undo the merge, revert, merge, and apply; or, if the tree contains no part of the patch any "
         f"more, delete {RECORD}",
     )
 

@@ -157,7 +157,7 @@ pub(crate) const MAX_RANK: usize = 8;
 /// How many families there are.
 pub(crate) const FAMILIES: usize = 24;
 
-/// The places of each row's elements in sorted order.
+/// The indices that sort each row.
 pub(crate) mod argsort {
     use super::*;
 
@@ -178,7 +178,7 @@ pub(crate) mod argsort {
     /// Longer rows: neighbouring runs made one.
     pub(crate) const FORM_MERGE: usize = 2;
 
-    /// Places that sort the last dimension, ascending or descending
+    /// Indices that sort the last dimension, ascending or descending
     pub(crate) const ARGSORT: Op = Op {
         family: FAMILY,
         name: "argsort",
@@ -463,7 +463,7 @@ pub(crate) mod copy {
     pub(crate) const OPS: &[Op] = &[COPY, COPY2D];
 }
 
-/// One value, zero too, written to every element of a tensor in place, y[i] = value.
+/// One value written to every element of a tensor in place, y[i] = value.
 pub(crate) mod fill {
     use super::*;
 
@@ -533,7 +533,7 @@ pub(crate) mod im2col {
     pub(crate) const OPS: &[Op] = &[IM2COL, COL2IM1D];
 }
 
-/// Rows added to those that indices name, y[l, ids[i], r] += x[l, i, r].
+/// Rows added to the rows that indices select, y[l, ids[i], r] += x[l, i, r].
 pub(crate) mod index_add {
     use super::*;
 
@@ -568,7 +568,7 @@ pub(crate) mod index_add {
     pub(crate) const OPS: &[Op] = &[INDEX_ADD];
 }
 
-/// Elements picked and placed by indices; they only move, so that there is one kernel for each width.
+/// Elements read and written by index. Elements only move, so each width has one kernel.
 pub(crate) mod indexing {
     use super::*;
 
@@ -699,7 +699,7 @@ pub(crate) mod norm {
     pub(crate) const OPS: &[Op] = &[RMS_NORM, LAYER_NORM];
 }
 
-/// Elementwise functions of one tensor and of numbers that the launch gives, y[i] = f(x[i], ...).
+/// Elementwise functions of one tensor and numbers given at launch, y[i] = f(x[i], ...).
 pub(crate) mod parametric {
     use super::*;
 
@@ -746,7 +746,7 @@ pub(crate) mod parametric {
     pub(crate) const OPS: &[Op] = &[AFFINE, POWF, ELU];
 }
 
-/// Copies of views whose neighbours are others than the result's, through tiles in LDS.
+/// Copies of transposed and permuted views, through tiles in LDS.
 pub(crate) mod permute {
     use super::*;
 
@@ -865,7 +865,7 @@ pub(crate) mod random {
     pub(crate) const OPS: &[Op] = &[RAND_UNIFORM, RAND_NORMAL, RAND_UNIFORM_FROM];
 }
 
-/// One number for all elements that differ in some dimensions only.
+/// Reductions over some dimensions, one result for each group of elements.
 pub(crate) mod reduce {
     use super::*;
 
@@ -984,7 +984,7 @@ pub(crate) mod rope {
     pub(crate) const OPS: &[Op] = &[ROPE, ROPE_I];
 }
 
-/// Elements added to those that indices name, y[l, ids[l, i, r], r] += x[l, i, r].
+/// Elements added to the elements that indices select, y[l, ids[l, i, r], r] += x[l, i, r].
 pub(crate) mod scatter_add {
     use super::*;
 
@@ -1026,7 +1026,7 @@ pub(crate) mod scatter_add {
     pub(crate) const OPS: &[Op] = &[SCATTER_ADD];
 }
 
-/// Scaled dot product attention in one pass over keys and values, the softmax corrected as larger scores come.
+/// Scaled dot product attention in one pass over keys and values, with an online softmax.
 pub(crate) mod sdpa {
     use super::*;
 
@@ -1374,7 +1374,7 @@ pub(crate) mod unary {
     ];
 }
 
-/// Images brought to another size.
+/// Images scaled to another size.
 pub(crate) mod upsample {
     use super::*;
 

@@ -24,12 +24,12 @@ STORAGE = "candle-core/src/storage.rs"
 BACKEND = "candle-core/src/rocm_backend/mod.rs"
 RECORD = ".candle-rocm/record.json"
 PHASES = (0, 1, 3, 4, 5, 6, 7)
-TAKEN_BACK = "".join(f"phase {number}: taken back\n" for number in reversed(PHASES))
+TAKEN_BACK = "".join(f"phase {number}: reverted\n" for number in reversed(PHASES))
 OTHER_RELEASE = (
-    f"conflict: {{tree}} says that it is Candle {NEW}, but what is applied was made for {OLD}: another release was "
+    f"conflict: {{tree}} says that it is Candle {NEW}, but the applied phases are for {OLD}: another release was "
     "merged or checked out under the patch\n"
     "  = help: take the patch out of the merged files and keep the rest with `candle-rocm revert --keep-edits`, then "
-    "apply again; or undo the merge, revert, merge, and apply; or, where nothing of the patch is in the tree any more, "
+    "apply again; or undo the merge, revert, merge, and apply; or, if the tree contains no part of the patch any more, "
     f"delete {RECORD}\n"
 )
 
@@ -143,9 +143,9 @@ def pristine(upstream: Fork, release: str, to: Path) -> str:
 def test_a_clone_has_all_that_it_takes(patched: Fork, upstream: Fork, tmp_path: Path, options: tuple[str, ...]) -> None:
     clone = patched.clone(tmp_path / "clone", *options)
 
-    assert clone.answer("check") == "as apply would leave it\n"
+    assert clone.answer("check") == "up to date\n"
     assert clone.status() == []
-    assert clone.answer("apply") == "nothing to do: every phase asked for is applied already\n"
+    assert clone.answer("apply") == "nothing to do: every requested phase is already applied\n"
     assert clone.changes == [], "reading commands and an apply of nothing leave nothing that git sees"
     assert clone.answer("revert") == TAKEN_BACK
     assert tree_hash(clone.root) == pristine(upstream, OLD, tmp_path / "pristine")
@@ -156,7 +156,7 @@ def test_a_clone_that_was_edited(patched: Fork, tmp_path: Path) -> None:
     """git's objects have what the file was; a shallow clone has those of the last commit only."""
     clone = patched.clone(tmp_path / "clone")
     clone.edit(DEVICE, "// mine")
-    differs = f"{DEVICE}: differs\n1 file differs from what apply would leave\n"
+    differs = f"{DEVICE}: differs\n1 file differs from what apply would write\n"
     said = clone.run("check")
     assert (said.code, said.out) == (1, differs)
 
@@ -179,10 +179,10 @@ def test_own_edits_are_declared(fork: Fork, upstream: Fork, tmp_path: Path) -> N
     fork.commit("mine")
 
     clone = fork.clone(tmp_path / "clone", "--depth", "1")
-    assert clone.answer("check") == "as apply would leave it, with declared edits in 1 file\n"
+    assert clone.answer("check") == "up to date, with declared edits in 1 file\n"
     clone.edit(DEVICE, "// more")
     said = clone.run("check")
-    assert (said.code, said.out.splitlines()[0]) == (1, f"{DEVICE}: differs from what was declared")
+    assert (said.code, said.out.splitlines()[0]) == (1, f"{DEVICE}: differs from the declared edits")
     clone.git("checkout", "--quiet", ".")
 
     clone.answer("revert", "--phase", "7")
@@ -193,7 +193,7 @@ def test_own_edits_are_declared(fork: Fork, upstream: Fork, tmp_path: Path) -> N
     (clone.root / DEVICE).write_bytes((clone.root / DEVICE).read_bytes().removeprefix(b"// mine\n"))
     assert tree_hash(clone.root) == pristine(upstream, OLD, tmp_path / "pristine")
 
-    assert fork.answer("declare", DEVICE, "--undo") == f"no more declared: {DEVICE}\n"
+    assert fork.answer("declare", DEVICE, "--undo") == f"no longer declared: {DEVICE}\n"
     assert fork.status() == [f"edited by hand: {DEVICE}"]
 
 
@@ -207,8 +207,8 @@ def test_own_edits_that_conflict_are_named(fork: Fork) -> None:
     said = fork.run("revert")
 
     assert said.code == 5
-    assert f"{BACKEND}: the edits of your own would go with the file, which candle-rocm made\n" in said.err
-    assert f"{STORAGE}: the edits of your own conflict with what becomes of the file (line " in said.err
+    assert f"{BACKEND}: your own edits would go with the file, which candle-rocm made\n" in said.err
+    assert f"{STORAGE}: your own edits conflict with what becomes of the file (line " in said.err
     assert tree_hash(fork.root) == before
     forced = fork.run("revert", "--force")
     assert forced.code == 0
@@ -216,7 +216,7 @@ def test_own_edits_that_conflict_are_named(fork: Fork) -> None:
     assert forced.err.splitlines() == [
         f"discarding the edits in {BACKEND}",
         f"discarding the edits in {STORAGE}",
-        f"what is discarded is kept in {backup}",
+        f"the discarded edits are kept in {backup}",
     ]
     assert b"// mine" in (backup / STORAGE).read_bytes()
     assert (backup / BACKEND).read_bytes().startswith(b"// mine\n")
@@ -230,16 +230,16 @@ def test_other_branches(fork: Fork) -> None:
     fork.git("checkout", "--quiet", "upstream")
     assert fork.answer("status") == f"Candle {NEW}\nnothing is applied\n"
     fork.git("checkout", "--quiet", "main")
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
     fork.git("checkout", "--quiet", "-b", "other", "upstream")
     fork.answer("apply")
     fork.commit("ROCm on the new one")
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
     fork.git("checkout", "--quiet", "main")
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
     fork.git("clean", "--quiet", "-fdx")
     assert not (fork.root / ".candle-rocm/local").exists()
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
     assert fork.answer("revert") == TAKEN_BACK
     assert fork.git("diff", "--stat", f"candle-{OLD}") == ""
 
@@ -251,8 +251,8 @@ def test_what_was_applied_and_not_committed_is_taken_back_by_git(fork: Fork) -> 
     fork.git("checkout", "--quiet", ".")
 
     half = fork.status()
-    assert half[0].endswith("files of them as before (git checkout, git stash, partial commits do that):")
-    assert half[-1] == "  = help: `candle-rocm apply` writes them again, `candle-rocm revert` takes the rest back"
+    assert half[0].endswith("files of them in the original state (by git checkout, git stash or a partial commit):")
+    assert half[-1] == "  = help: `candle-rocm apply` writes them again, `candle-rocm revert` reverts the rest"
     said = fork.run("check")
     assert said.code == 1
     assert f"{DEVICE}: is not applied\n" in said.out
@@ -278,19 +278,19 @@ def test_stash_and_worktree(fork: Fork, tmp_path: Path) -> None:
     fork.git("stash", "--quiet")
     assert fork.status()[-1].startswith("  = help: `candle-rocm apply` writes them again")
     fork.git("stash", "pop", "--quiet")
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
     fork.git("stash", "--quiet", "--include-untracked")
     assert fork.answer("status") == f"Candle {OLD}\nnothing is applied\n"
     fork.git("stash", "pop", "--quiet")
     assert tree_hash(fork.root) == patched
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
 
     fork.git("worktree", "add", "--quiet", str(tmp_path / "second"), "main")
     second = Fork(tmp_path / "second")
-    assert second.answer("check") == "as apply would leave it\n"
+    assert second.answer("check") == "up to date\n"
     assert second.answer("revert") == TAKEN_BACK
     assert second.git("diff", "--stat", f"candle-{OLD}") == ""
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
 
 
 def test_partial_commits(fork: Fork, tmp_path: Path) -> None:
@@ -302,25 +302,25 @@ def test_partial_commits(fork: Fork, tmp_path: Path) -> None:
     clone = fork.clone(tmp_path / "clone", "--branch", "work")
 
     assert clone.status() == [
-        "2 files of them as before (git checkout, git stash, partial commits do that):",
-        f"as before: {DEVICE}",
-        f"as before: {BACKEND}",
-        "  = help: `candle-rocm apply` writes them again, `candle-rocm revert` takes the rest back",
+        "2 files of them in the original state (by git checkout, git stash or a partial commit):",
+        f"original state: {DEVICE}",
+        f"original state: {BACKEND}",
+        "  = help: `candle-rocm apply` writes them again, `candle-rocm revert` reverts the rest",
     ]
     said = clone.run("check")
     assert (said.code, said.out.splitlines()[:2]) == (1, [f"{DEVICE}: is not applied", f"{BACKEND}: is missing"])
     clone.answer("apply")
-    assert clone.answer("check") == "as apply would leave it\n"
+    assert clone.answer("check") == "up to date\n"
 
     fork.git("rm", "--quiet", "--cached", RECORD)
     fork.git("commit", "--quiet", "--message", "without the record")
     other = fork.clone(tmp_path / "other", "--branch", "work")
     assert other.status()[0] == "nothing is applied"
-    assert other.status()[1].startswith("generated by candle-rocm, of which there is no record: candle-core/")
-    assert other.status()[-1].startswith(f"  = help: bring back {RECORD}")
+    assert other.status()[1].startswith("generated by candle-rocm, but without a record: candle-core/")
+    assert other.status()[-1].startswith(f"  = help: restore {RECORD}")
     said = other.run("apply")
     assert said.code == 5
-    assert f"bring back {RECORD}" in said.err
+    assert f"restore {RECORD}" in said.err
 
 
 def test_a_merge_conflict_in_the_record(fork: Fork) -> None:
@@ -334,7 +334,7 @@ def test_a_merge_conflict_in_the_record(fork: Fork) -> None:
     assert "the record has a merge conflict that is not resolved" in said.err
 
     fork.git("checkout", "--theirs", ".")
-    assert fork.answer("check").startswith("as apply would leave it"), "main's files and main's record"
+    assert fork.answer("check").startswith("up to date"), "main's files and main's record"
     assert "(dummy gating, dynamic runtime)" in fork.answer("status")
 
 
@@ -362,7 +362,7 @@ def test_a_new_release_under_the_patch(fork: Fork, how: str) -> None:
 
     lines = fork.answer("status").splitlines()
     assert lines[0] == f"Candle {NEW}"
-    assert lines[1] == f"what is applied was made for Candle {OLD}: another release was merged under it"
+    assert lines[1] == f"the applied phases are for Candle {OLD}, but another release was merged"
     assert json.loads(fork.answer("status", "--json"))["recorded_release"] == OLD
     for command in (("check",), ("apply",), ("apply", "--force"), ("revert",), ("revert", "--force"), ("diff",)):
         said = fork.run(*command)
@@ -374,6 +374,6 @@ def test_a_new_release_under_the_patch(fork: Fork, how: str) -> None:
     assert fork.git("ls-files", "--others", "--exclude-standard") == ""
     fork.commit("out")
     fork.answer("apply")
-    assert fork.answer("check") == "as apply would leave it\n"
+    assert fork.answer("check") == "up to date\n"
     fork.answer("revert")
     assert fork.changes == []

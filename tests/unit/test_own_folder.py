@@ -148,7 +148,7 @@ def test_a_release_is_not_taken_from_a_cache_that_others_may_write(own_cache: Pa
 def test_nothing_is_compiled_into_a_folder_that_others_may_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
-    with pytest.raises(InputOutputError, match="code objects are believed and run"):
+    with pytest.raises(InputOutputError, match="code objects from this folder are run"):
         compile_kernels(None, (), None, tmp_path)  # type: ignore[arg-type]  # it does not come to that
 
 

@@ -257,7 +257,7 @@ def test_staging_left_by_a_killed_process_goes_after_a_day(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("number", "text", "remedy"),
     [
-        (errno.ENOSPC, "No space left on device", "make room on the disk, or choose a writable cache with"),
+        (errno.ENOSPC, "No space left on device", "free disk space, or choose a writable cache with"),
         (errno.EROFS, "Read-only file system", "choose a writable cache with"),
         (errno.EACCES, "Permission denied", "choose a writable cache with"),
     ],
@@ -351,7 +351,7 @@ def test_copy_that_fails_leaves_the_folder_as_it_was(
     with pytest.raises(InputOutputError) as caught:
         copy_release("0.9.1", to)
     assert str(caught.value).startswith(f"input/output error: writing {to}: ")
-    assert str(caught.value).endswith("help: make room on the disk, or choose a folder that can be written with --to")
+    assert str(caught.value).endswith("help: free disk space, or choose a folder that can be written with --to")
     assert to.exists() == existed
     assert not existed or list(to.iterdir()) == []
 

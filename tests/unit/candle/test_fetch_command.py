@@ -74,16 +74,16 @@ def test_fetch_of_an_unknown_release(cache: Path) -> None:
 def test_versions(cache: Path) -> None:
     fetch("0.9.1")
     assert versions() == (
-        "0.11.1         tried\n"
-        "0.9.2-alpha.1  tried\n"
-        "0.9.1          tried    cached\n"
+        "0.11.1         tested\n"
+        "0.9.2-alpha.1  tested\n"
+        "0.9.1          tested    cached\n"
     )  # fmt: skip
 
 
 def test_versions_shows_cached_releases_that_nobody_tried(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch("0.9.1")
     monkeypatch.setattr(versions_command, "known_releases", lambda: ())
-    assert versions() == "0.9.1  untried  cached\n"
+    assert versions() == "0.9.1  untested  cached\n"
 
 
 def test_versions_json(cache: Path) -> None:

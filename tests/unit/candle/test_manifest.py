@@ -248,7 +248,7 @@ def test_broken_manifest_is_located(edit: Callable[[str], str]) -> None:
     assert str(caught.value) == (
         "not a Candle tree: candle-nn/Cargo.toml:3:7: broken TOML: Cannot overwrite a value\n"
         "  3 | a = []\n    |       ^\n"
-        "  = help: correct the file, or take it again from the release it belongs to"
+        "  = help: correct the file, or restore it from its release"
     )
 
 

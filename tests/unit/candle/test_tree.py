@@ -233,7 +233,7 @@ def test_broken_manifest_is_located(root: Path, path: str) -> None:
     assert refused(root) == (
         f"not a Candle tree: {path}:2:10: broken TOML: Illegal character '\\n'\n"
         '  2 | name = "x\n    |          ^\n'
-        "  = help: correct the file, or take it again from the release it belongs to"
+        "  = help: correct the file, or restore it from its release"
     )
 
 

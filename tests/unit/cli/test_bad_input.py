@@ -104,8 +104,8 @@ def test_the_cached_tree_of_a_version_is_not_written_to(candle_rocm: CommandLine
     check_refused(
         candle_rocm(command, "0.11.1"),
         2,
-        "usage error: the tree of release 0.11.1 in the cache is for reading only",
-        "  = help: make one of your own: candle-rocm fetch 0.11.1 --to DIR",
+        "usage error: the tree of release 0.11.1 in the cache must not be changed",
+        "  = help: make your own copy: candle-rocm fetch 0.11.1 --to DIR",
     )
 
 
@@ -262,7 +262,7 @@ def test_a_rocm_backend_of_other_origin(
         candle_rocm(command, candle),
         5,
         f"ROCm backend of other origin: the tree has a ROCm backend that candle-rocm has no record of: {named}",
-        "  = help: if candle-rocm wrote it, bring back .candle-rocm/record.json, which belongs to these files "
+        "  = help: if candle-rocm wrote it, restore .candle-rocm/record.json, which belongs to these files "
         "(git log .candle-rocm/record.json); else start from a tree without it, for example a clean checkout of the "
         "release",
     )
@@ -394,7 +394,7 @@ def test_a_table_of_hip_functions_that_is_not_there(candle: Path, candle_rocm: C
         candle_rocm("diff", candle),
         6,
         "input/output error: cannot read specs/hip_api.yaml: No such file or directory",
-        "  = help: take it again from candle-rocm's repository",
+        "  = help: restore it from candle-rocm's repository",
     )
 
 
@@ -491,7 +491,7 @@ def test_output_that_nobody_takes(candle: Path, candle_rocm: CommandLine) -> Non
         6,
         (
             "input/output error: cannot write the output: No space left on device\n"
-            "  = help: free space where the output goes, or send it elsewhere\n"
+            "  = help: free space at the destination of the output, or send it elsewhere\n"
         ),
     )
 

@@ -78,7 +78,7 @@ def test_an_apply_that_is_killed(
     candle_rocm.ok("revert", candle)
     assert tree_hash(candle) == pristine
     settled = candle_rocm.ok("revert", again)
-    assert "what was interrupted is settled" in settled.stderr
+    assert "an interrupted command was completed or undone" in settled.stderr
     assert tree_hash(again) == pristine
 
 
@@ -88,8 +88,8 @@ def refused_by_readers(candle: Path, candle_rocm: CommandLine) -> None:
     for command in ("status", "check", "scan", "diff"):
         refused = candle_rocm(command, candle)
         assert (refused.code, refused.stdout) == (5, "")
-        assert f"an apply or revert of {candle} was interrupted, and waits to be settled" in refused.stderr
-        assert "= help: settle it with `candle-rocm revert`" in refused.stderr
+        assert f"an apply or revert of {candle} was interrupted\n" in refused.stderr
+        assert "= help: undo it with `candle-rocm revert`" in refused.stderr
     assert tree_hash(candle) == before
 
 
@@ -193,7 +193,7 @@ def test_generate_to_a_full_disk_keeps_what_is_there(candle_rocm: CommandLine, c
         assert (full.code, full.stdout) == (6, "")
         assert full.stderr == (
             f"input/output error: cannot write {small}/out: No space left on device\n"
-            "  = help: make room there and see to the permissions, or choose another folder with --out\n"
+            "  = help: free disk space and check the permissions there, or choose another folder with --out\n"
         )
         (small / "filler").unlink()
         assert tree_hash(small) == before

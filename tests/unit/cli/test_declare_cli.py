@@ -28,7 +28,7 @@ def test_declared_edits_pass_check_and_outlive_reverts(candle: Path, candle_rocm
     assert candle_rocm.ok("declare", candle).stdout == f"declared: {DEVICE}\n"
     assert candle_rocm.ok("status", candle).stdout.splitlines()[-1] == f"own edits, declared: {DEVICE}"
     assert candle_rocm.ok("status", candle, "--json").document["declared"] == [DEVICE]
-    assert candle_rocm.ok("check", candle).stdout == "as apply would leave it, with declared edits in 1 file\n"
+    assert candle_rocm.ok("check", candle).stdout == "up to date, with declared edits in 1 file\n"
     declared = tree_hash(candle)
     assert declared != edited, "the record says so"
 
@@ -72,17 +72,15 @@ def test_an_edit_that_was_declared_and_changed_again(candle: Path, candle_rocm: 
 
     edit(candle / DEVICE)
     checked = candle_rocm("check", candle)
-    assert (checked.code, checked.stdout.splitlines()[0]) == (1, f"{DEVICE}: differs from what was declared")
+    assert (checked.code, checked.stdout.splitlines()[0]) == (1, f"{DEVICE}: differs from the declared edits")
     assert candle_rocm("apply", candle).code == 5
     candle_rocm.ok("declare", candle)
     candle_rocm.ok("check", candle)
 
     (candle / DEVICE).write_text(left)
     checked = candle_rocm("check", candle)
-    assert checked.stdout.splitlines()[0] == f"{DEVICE}: is without the edits that were declared"
-    assert candle_rocm.ok("status", candle).stdout.splitlines()[-1] == (
-        f"without the edits that were declared: {DEVICE}"
-    )
+    assert checked.stdout.splitlines()[0] == f"{DEVICE}: lacks the declared edits"
+    assert candle_rocm.ok("status", candle).stdout.splitlines()[-1] == (f"without the declared edits: {DEVICE}")
 
 
 def test_undeclared_edits_are_edits_again(candle: Path, candle_rocm: CommandLine) -> None:
@@ -91,7 +89,7 @@ def test_undeclared_edits_are_edits_again(candle: Path, candle_rocm: CommandLine
     edit(candle / STORAGE)
     candle_rocm.ok("declare", candle, STORAGE, DEVICE)
 
-    assert candle_rocm.ok("declare", candle, STORAGE, "--undo").stdout == f"no more declared: {STORAGE}\n"
+    assert candle_rocm.ok("declare", candle, STORAGE, "--undo").stdout == f"no longer declared: {STORAGE}\n"
     assert candle_rocm.ok("status", candle).stdout.splitlines()[-2:] == [
         f"own edits, declared: {DEVICE}",
         f"edited by hand: {STORAGE}",
@@ -115,7 +113,7 @@ def test_what_force_discards_is_listed_before_and_kept(candle: Path, candle_rocm
     assert forced.stderr.splitlines()[:3] == [
         f"discarding the edits in {DEVICE}",
         f"discarding the edits in {STORAGE}",
-        f"what is discarded is kept in {backup}",
+        f"the discarded edits are kept in {backup}",
     ]
     assert (backup / DEVICE).read_text().startswith("// mine\n")
     assert "// mine too\n" in (backup / STORAGE).read_text()

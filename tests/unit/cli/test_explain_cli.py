@@ -15,12 +15,12 @@ candle-core/src/device.rs:9 in pristine Candle 0.11.1
   9 |             Device::Cpu => "cpu",
 
 match Device::name, line 8 column 9 to line 11
-  state            handled in phase 1
-  rule             core.dispatch (specs/phases/1-core.yaml:9)
-  verb             mirror
-  to be looked at  mirrored with CUDA's "cuda <card> & co" at line 10
-  enums            Device
-  exhaustive       rustc demands an arm for every variant
+  state       handled in phase 1
+  rule        core.dispatch (specs/phases/1-core.yaml:9)
+  verb        mirror
+  to review   mirrored with CUDA's "cuda <card> & co" at line 10
+  enums       Device
+  exhaustive  rustc demands an arm for every variant
   generated, line 12 of the patched file (rule core.dispatch, specs/phases/1-core.yaml:9, mirrored from CUDA):
   |             Device::Rocm(_) => "rocm <card> & co",
 """

@@ -233,7 +233,7 @@ def test_a_mirrored_answer_of_cudas_own_is_pointed_out(fork: Path, candle_rocm: 
     scanned = candle_rocm("scan", fork).stdout
     assert "mirrored with CUDA's 2 at line 23" in scanned
     assert """mirrored with CUDA's "cuda:{gpu_id}" at line 32""" in scanned
-    assert "to be looked at  mirrored with CUDA's 2 at line 23" in candle_rocm("explain", fork, f"{PROBE}:21").stdout
+    assert "to review   mirrored with CUDA's 2 at line 23" in candle_rocm("explain", fork, f"{PROBE}:21").stdout
     sites = json.loads(candle_rocm("scan", fork, "--json").stdout)["sites"]
     assert {site["item"] for site in sites if site["review"]} >= {"number", "place", "kernel_name"}
     page = fork.parent / "report.html"

@@ -51,19 +51,19 @@ def test_the_whole_life(candle: Path, candle_rocm: CommandLine, tmp_path: Path, 
     assert (candle / DUMMY_FILE).exists() == (gating == "dummy")
     patched = tree_hash(candle)
     assert patched != pristine
-    assert candle_rocm.ok("check", candle).stdout == "as apply would leave it\n"
+    assert candle_rocm.ok("check", candle).stdout == "up to date\n"
 
     again = candle_rocm.ok("apply", candle, "--gating", gating)
-    assert again.stdout == "nothing to do: every phase asked for is applied already\n"
+    assert again.stdout == "nothing to do: every requested phase is already applied\n"
     assert tree_hash(candle) == patched, "applying again changes no byte"
 
     replace_in(candle / STORAGE, "use crate::backend", "// mine\nuse crate::backend")
     checked = candle_rocm("check", candle)
     assert checked.code == 1
-    assert checked.stdout == f"{STORAGE}: differs\n1 file differs from what apply would leave\n"
+    assert checked.stdout == f"{STORAGE}: differs\n1 file differs from what apply would write\n"
     refused = candle_rocm("apply", candle)
     assert refused.code == 5
-    assert refused.stderr.startswith(f"hand-edited files: changed since candle-rocm wrote them: {STORAGE}\n")
+    assert refused.stderr.startswith(f"hand-edited files: edited since candle-rocm wrote them: {STORAGE}\n")
     assert "// mine" in (candle / STORAGE).read_text()
 
     forced = candle_rocm.ok("apply", candle, "--force")
@@ -71,7 +71,7 @@ def test_the_whole_life(candle: Path, candle_rocm: CommandLine, tmp_path: Path, 
     assert tree_hash(candle) == patched, "--force writes again what was edited"
 
     reverted = candle_rocm.ok("revert", candle)
-    assert reverted.stdout == "".join(f"phase {number}: taken back\n" for number in reversed(READY))
+    assert reverted.stdout == "".join(f"phase {number}: reverted\n" for number in reversed(READY))
     assert tree_hash(candle) == pristine
 
 
@@ -81,7 +81,7 @@ def test_other_releases_live_the_same_life(tmp_path: Path, candle_rocm: CommandL
     pristine = tree_hash(candle)
 
     applied = candle_rocm.ok("apply", candle)
-    note = f"Candle {release} was not tried by this version of candle-rocm"
+    note = f"this version of candle-rocm was not tested with Candle {release}"
     assert (note in applied.stderr) == (release == UNTRIED)
     candle_rocm.ok("check", candle)
     candle_rocm.ok("revert", candle)
@@ -114,7 +114,7 @@ def test_phase_1_needs_phase_0(candle: Path, candle_rocm: CommandLine) -> None:
     assert refused.code == 5
     assert refused.stderr == (
         "phase order: phase 1 needs phase 0, which is not applied\n"
-        "  = help: candle-rocm apply --phase 0, or leave --phase away to apply all\n"
+        "  = help: candle-rocm apply --phase 0, or leave out --phase to apply all\n"
     )
     assert tree_hash(candle) == pristine
 
@@ -125,18 +125,18 @@ def test_a_phase_that_is_not_ready_is_a_usage_error(candle: Path, candle_rocm: C
 
     assert refused.code == 2
     assert refused.stderr == (
-        f"usage error: phase 2 cannot be applied in this version\n  = help: phases that can: {LISTED}\n"
+        f"usage error: phase 2 cannot be applied in this version\n  = help: ready phases: {LISTED}\n"
     )
 
 
 def test_taking_back_what_is_not_there(candle: Path, candle_rocm: CommandLine) -> None:
     assert candle_rocm("revert", candle).code == 5
-    assert "no phase is applied: there is nothing to take back" in candle_rocm("revert", candle).stderr
+    assert "no phase is applied: there is nothing to revert" in candle_rocm("revert", candle).stderr
 
     candle_rocm.ok("apply", candle, "--phase", "0")
     refused = candle_rocm("revert", candle, "--phase", "1")
     assert refused.code == 5
-    assert "phase 1 is not applied: there is nothing to take back" in refused.stderr
+    assert "phase 1 is not applied: there is nothing to revert" in refused.stderr
 
 
 def test_another_gating_is_a_conflict(candle: Path, candle_rocm: CommandLine) -> None:
@@ -148,7 +148,7 @@ def test_another_gating_is_a_conflict(candle: Path, candle_rocm: CommandLine) ->
     assert refused.code == 5
     assert refused.stderr == (
         f"conflict: applied with gating dummy: phase {LISTED}; it cannot be mixed with cfg\n"
-        "  = help: leave --gating away to go on with dummy, or take all back: candle-rocm revert\n"
+        "  = help: leave out --gating to continue with dummy, or revert everything: candle-rocm revert\n"
     )
     assert tree_hash(candle) == patched
     assert candle_rocm("check", candle, "--gating", "cfg").code == 1, "check answers for the gating that is asked for"
@@ -190,7 +190,7 @@ def test_the_dynamic_runtime_needs_libloading_and_no_build_script(candle: Path, 
     assert refused.code == 5
     assert refused.stderr == (
         f"conflict: applied with runtime dynamic: phase {LISTED}; it cannot be mixed with rocm-rs\n"
-        "  = help: leave --runtime away to go on with dynamic, or take all back: candle-rocm revert\n"
+        "  = help: leave out --runtime to continue with dynamic, or revert everything: candle-rocm revert\n"
     )
     candle_rocm.ok("revert", candle)
     assert tree_hash(candle) == pristine

@@ -161,7 +161,7 @@ def test_json_about_a_tree(
     assert answer.code == (1 if command == ("check",) else 0), answer.stderr
     notes = answer.stderr.splitlines()
     assert bool(notes) == (command in NAME_UNFORESEEN)
-    assert [line for line in notes if not line.startswith("new to the specs, to be looked at: ")] == []
+    assert [line for line in notes if not line.startswith("new to the specs, please review: ")] == []
     assert (document["schema_version"], document["command"]) == (1, command[0])
     assert document["tool"]["name"] == "candle-rocm"
     assert document["candle"] == {"release": "0.11.1", "tried": True}
@@ -216,7 +216,7 @@ def test_stdout_of_diff_is_the_diff_alone(
 
     answer = candle_rocm.ok("diff", candle)
 
-    assert "was not tried" in answer.stderr
+    assert "was not tested" in answer.stderr
     assert answer.stdout.startswith("diff --git a/")
     marks = ("diff --git ", "new file mode ", "index ", "--- ", "+++ ", "@@ ", " ", "+", "-", "\n", "\\ No newline")
     assert [line for line in answer.stdout.splitlines(keepends=True) if not line.startswith(marks)] == []

@@ -178,7 +178,7 @@ def test_an_untried_release_is_said_to_be_and_scanned(mini: Mini) -> None:
     mini.spec("candle.yaml", CANDLE_SPEC.replace("version: 0.11.1", "version: 0.9.1"))
     answer = mini.call("scan", str(mini.root), "--json")
     assert answer.code == 0
-    assert answer.err == "Candle 0.11.1 was not tried by this version of candle-rocm (tried: 0.9.1); going on\n"
+    assert answer.err == "this version of candle-rocm was not tested with Candle 0.11.1 (tested: 0.9.1); continuing\n"
     assert answer.json["candle"] == {"release": "0.11.1", "tried": False}
 
 
@@ -194,7 +194,7 @@ def test_a_site_that_only_a_fallback_rule_knows_is_named(
     answer = mini.call(*arguments, str(mini.root))
     assert answer.code == 0, answer.err
     assert answer.err == (
-        "new to the specs, to be looked at: candle-core/src/notes.rs:3:5 if-let odd -> left alone "
+        "new to the specs, please review: candle-core/src/notes.rs:3:5 if-let odd -> left alone "
         "(core.unseen, leave; nobody has seen it)\n"
     )
 

@@ -223,8 +223,8 @@ def test_phases_are_ascending_and_all_that_are_ready_by_default(specs: LoadedSpe
 @pytest.mark.parametrize(
     ("phases", "message"),
     [
-        ([2], f"phase 2 cannot be applied in this version\n  = help: phases that can: {', '.join(map(str, READY))}"),
-        ([0, 9], f"phase 9 cannot be applied in this version\n  = help: phases that can: {', '.join(map(str, READY))}"),
+        ([2], f"phase 2 cannot be applied in this version\n  = help: ready phases: {', '.join(map(str, READY))}"),
+        ([0, 9], f"phase 9 cannot be applied in this version\n  = help: ready phases: {', '.join(map(str, READY))}"),
         ([1], "phase 1 needs phase 0\n  = help: add --phase 0, or apply it first"),
     ],
 )
@@ -261,7 +261,7 @@ def test_the_rule_that_breaks_the_text_is_named(
     message = str(caught.value)
     assert message.startswith(f"invalid template: {LIB}:{line}:")
     assert f"the edits of core.bad would leave text that does not parse\n  {line} | pub fn a( {{}}\n" in message
-    assert "correct the rule's template, or override the site where the text is mirrored" in message
+    assert "correct the rule's template, or use override at the site if the text is mirrored" in message
     assert caught.value.exit_code is ExitCode.SPEC_INVALID
 
 

@@ -289,7 +289,7 @@ def test_text_that_the_grammar_cannot_parse_is_not_edited(
     assert message.startswith(f"unhandled backend site: {STORAGE}:{line}:")
     assert "rule core.same-device would edit text that the Rust grammar cannot parse" in message
     assert f"  {line} | {UNPARSABLE}" in message
-    assert "leave the site with a reason, or update tree-sitter-rust" in message
+    assert "leave the site alone with a reason, or update tree-sitter-rust" in message
 
 
 def test_a_verb_that_does_not_fit(pristine: Path, specs: LoadedSpecs) -> None:

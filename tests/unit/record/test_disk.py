@@ -101,5 +101,5 @@ def test_every_change_is_a_step_with_its_name_and_error(tmp_path: Path) -> None:
 
 def test_remedies() -> None:
     assert "mounted read-only" in remedy_for(errno.EROFS)
-    assert remedy_for(errno.EIO) == remedy_for(None) == "see to that file or folder, then run the command again"
+    assert remedy_for(errno.EIO) == remedy_for(None) == "check that file or folder, then run the command again"
     assert remedy_for(errno.EIO, "delete it") == "delete it"

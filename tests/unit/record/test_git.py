@@ -403,7 +403,7 @@ def test_a_git_that_refuses_is_quoted(
     assert caught.value.exit_code == ExitCode.IO
     assert f"git cannot tell what is uncommitted in {checkout}: " in str(caught.value)
     assert reason in str(caught.value)
-    assert "see to what git says, or pass --allow-dirty" in str(caught.value)
+    assert "solve the problem that git reports, or pass --allow-dirty" in str(caught.value)
 
 
 def test_the_inside_of_a_git_folder_is_no_work_tree(checkout: Path) -> None:

@@ -436,7 +436,7 @@ def test_a_merge_conflict_in_the_record(tree: Path) -> None:
     message = refusal(tree)
 
     assert message.startswith(f"conflict: {Home(tree).record}:{at + 1}:1: the record has a merge conflict that is not")
-    assert "git checkout --ours .candle-rocm/record.json (or --theirs), then see what `candle-rocm status`" in message
+    assert "git checkout --ours .candle-rocm/record.json (or --theirs), then run `candle-rocm status`" in message
 
 
 def test_a_record_that_is_a_folder(tree: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_record_that_is_a_folder(tree: Path) -> None:
 
     assert caught.value.exit_code == ExitCode.IO
     assert f"cannot read {Home(tree).record}: Is a directory" in str(caught.value)
-    assert "make it readable for you" in str(caught.value)
+    assert "make it readable, then" in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "file"])
@@ -480,7 +480,7 @@ def test_kept_bytes_that_are_gone_or_wrong(tree: Path, damage: str) -> None:
         pristine_overlay(tree, loaded(tree))
 
     assert caught.value.exit_code == ExitCode.CONFLICT
-    gone = f"{LIB} is not what candle-rocm left, and what it was before phase 0 is nowhere to be had"
+    gone = f"{LIB} is not as candle-rocm wrote it, and its text from before phase 0 cannot be found"
     assert [problem.message for problem in caught.value.problems] == [gone]
     assert "git fetch --unshallow" in str(caught.value)
 
@@ -528,7 +528,7 @@ def test_a_link_into_a_folder_of_git_or_of_the_record_is_refused(tree: Path, pla
     (tree / "sub/.git").mkdir(parents=True)
     (tree / "link").symlink_to(place)
 
-    with pytest.raises(Conflict, match="leads out of the tree through a symbolic link"):
+    with pytest.raises(Conflict, match="points outside the tree through a symbolic link"):
         target_of(tree, "link")
 
 

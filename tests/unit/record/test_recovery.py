@@ -226,8 +226,8 @@ def test_edits_made_after_the_interruption_are_not_lost(tree: Path, tmp_path: Pa
         HandEdited,
         ExitCode.CONFLICT,
         f"{LIB} was changed after candle-rocm was interrupted",
-        f"what it was is in {Home(tree).transaction / 'originals' / sha256(PRISTINE[LIB])}",
-        "move your version away or put that one back",
+        f"its old text is in {Home(tree).transaction / 'originals' / sha256(PRISTINE[LIB])}",
+        "move your version away or restore that one",
     ):
         recover(tree)
 

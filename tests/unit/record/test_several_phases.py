@@ -262,7 +262,12 @@ def test_nothing_is_applied_from_that_phase_on(tree: Path) -> None:
     apply_phases(tree, BOTH, HEADER)
 
     with refused(
-        tree, PhaseOrder, ExitCode.CONFLICT, "the last phase that is applied", "is 1", "take back from phase 2 on"
+        tree,
+        PhaseOrder,
+        ExitCode.CONFLICT,
+        "the last phase that is applied",
+        "is 1",
+        "revert from phase 2 on",
     ):
         revert_phases(tree, down_to=2)
 

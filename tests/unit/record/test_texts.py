@@ -157,7 +157,7 @@ def test_from_nowhere_is_an_error_with_names_and_a_remedy(tree: Path) -> None:
 
     assert caught.value.exit_code is ExitCode.CONFLICT
     assert [problem.message for problem in caught.value.problems] == [
-        f"{path} is not what candle-rocm left, and what it was before phase {phase} is nowhere to be had"
+        f"{path} is not as candle-rocm wrote it, and its text from before phase {phase} cannot be found"
         for path, phase in ((LIB, 0), (SCRIPT, 0), (DEVICE, 1))
     ]
     assert "candle-rocm fetch 0.11.1" in caught.value.remedy
@@ -239,7 +239,7 @@ def test_what_an_old_tool_left_half_done_is_refused(tree: Path) -> None:
 
     with pytest.raises(Conflict, match="was left by an older candle-rocm that was interrupted") as caught:
         recover(tree)
-    assert "settle it with the candle-rocm that began it" in caught.value.remedy
+    assert "finish it with the version of candle-rocm that began it" in caught.value.remedy
 
 
 # Edits of one's own
@@ -252,9 +252,11 @@ def test_edits_that_conflict_stay(tree: Path) -> None:
 
     with pytest.raises(HandEdited, match=f"{DEVICE} was changed since phase 1"):
         revert_phase(tree)
-    with pytest.raises(HandEdited, match=f"{DEVICE} was changed since phase 1 .*, and what was left there is nowhere"):
+    with pytest.raises(
+        HandEdited, match=f"{DEVICE} was changed since phase 1 .*, and the text that was written there cannot"
+    ):
         revert_phases(tree, keep_edits=True)
-    with pytest.raises(HandEdited, match=rf"{DEVICE}: the edits of your own conflict .* \(line 1\)"):
+    with pytest.raises(HandEdited, match=rf"{DEVICE}: your own edits conflict .* \(line 1\)"):
         revert_phases(tree, keep_edits=True, given={sha256(LEFT): LEFT})
     assert snapshot(tree, with_record=True) == before
 

@@ -298,7 +298,7 @@ def test_phases_are_applied_once_and_upwards(tree: Path) -> None:
 
 
 def test_nothing_to_revert(tree: Path) -> None:
-    with refused(tree, PhaseOrder, ExitCode.CONFLICT, "no phase is applied", "nothing to take back"):
+    with refused(tree, PhaseOrder, ExitCode.CONFLICT, "no phase is applied", "nothing to revert"):
         revert_phase(tree)
 
 
@@ -359,7 +359,7 @@ def test_a_link_that_leaves_the_tree_is_refused(tree: Path, path: str) -> None:
     (tree / "record").symlink_to(FOLDER)
     change = FileChange(path, b"theirs" if path == "out.rs" else None, b"ours")
 
-    with refused(tree, Conflict, ExitCode.CONFLICT, f"{path} leads out of the tree", "symbolic link"):
+    with refused(tree, Conflict, ExitCode.CONFLICT, f"{path} points outside the tree", "symbolic link"):
         apply_phase(tree, 0, [PHASE_0[0], change], HEADER, force=True)
 
     assert [entry.name for entry in outside.iterdir()] == ["out.rs"]
@@ -372,7 +372,7 @@ def test_a_link_put_in_place_after_applying_is_refused_by_revert(tree: Path) -> 
     shutil.move(tree / "candle-core", outside)
     (tree / "candle-core").symlink_to(outside)
 
-    with refused(tree, Conflict, ExitCode.CONFLICT, "leads out of the tree"):
+    with refused(tree, Conflict, ExitCode.CONFLICT, "points outside the tree"):
         revert_phase(tree, force=True)
 
 
@@ -553,7 +553,7 @@ def test_an_error_at_any_step_changes_nothing(
         (errno.EROFS, "mounted read-only"),
         (errno.EACCES, "give yourself write permission"),
         (errno.EPERM, "give yourself write permission"),
-        (errno.EIO, "see to that file or folder"),
+        (errno.EIO, "check that file or folder"),
     ],
 )
 def test_an_error_names_path_and_remedy(tree: Path, code: int, remedy: str) -> None:

@@ -56,8 +56,8 @@ def test_a_site_links_to_its_diff_and_others_do_not() -> None:
 
 def test_an_untried_release_is_marked() -> None:
     text = html_report(scan_of(decision()), specs(tried="0.9.1"), None)
-    assert "<strong>not tried</strong>" in text
-    assert "<strong>not tried</strong>" not in page()
+    assert "<strong>not tested</strong>" in text
+    assert "<strong>not tested</strong>" not in page()
 
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_the_spec_line_of_rules_crates_and_nothing() -> None:
 
 def test_the_note_on_an_untried_release_names_those_that_were() -> None:
     assert untried_note("9.9.9", specs().candle.releases) == (
-        "Candle 9.9.9 was not tried by this version of candle-rocm (tried: 0.11.1); going on"
+        "this version of candle-rocm was not tested with Candle 9.9.9 (tested: 0.11.1); continuing"
     )
 
 

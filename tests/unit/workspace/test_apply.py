@@ -110,7 +110,7 @@ def test_hand_edits_are_named(tree: Path) -> None:
         apply(tree)
 
     assert str(caught.value) == (
-        f"hand-edited files: changed since candle-rocm wrote them: {DEVICE}, {STORAGE}\n"
+        f"hand-edited files: edited since candle-rocm wrote them: {DEVICE}, {STORAGE}\n"
         "  = help: declare the edits with `candle-rocm declare` to keep them, or apply with --force to overwrite them, "
         "which keeps a backup"
     )
@@ -226,10 +226,10 @@ def test_phases_go_in_reverse(tree: Path, down_to: int | None, reverted: list[in
 
 
 def test_nothing_to_revert(tree: Path) -> None:
-    with pytest.raises(PhaseOrder, match="no phase is applied: there is nothing to take back"):
+    with pytest.raises(PhaseOrder, match="no phase is applied: there is nothing to revert"):
         revert_phases(open_workspace(tree))
     apply(tree, 0)
-    with pytest.raises(PhaseOrder, match="phase 1 is not applied: there is nothing to take back"):
+    with pytest.raises(PhaseOrder, match="phase 1 is not applied: there is nothing to revert"):
         revert_phases(open_workspace(tree), down_to=1)
 
 

@@ -83,7 +83,7 @@ impl Allocator {
     }
 
     /// Waits for the stream and for readers on other streams, and gives the memory that nobody uses back to the GPU.
-    /// What other threads are giving back has gone, too, when this returns.
+    /// Memory that other threads are freeing is released, too, when this returns.
     pub(super) fn trim(&self, stream: &Stream) -> HipResult<()> {
         self.wait_for_readers(stream)?;
         let idle = self.pool().remove_idle();
@@ -218,7 +218,7 @@ unsafe fn free_segment(segment: &Segment) -> HipResult<()> {
     check("hipFree", status)
 }
 
-/// What the environment asks for.
+/// The policy that the environment sets.
 fn policy() -> HipResult<Policy> {
     policy_of(std::env::var(POLICY_VARIABLE).ok().as_deref())
 }

@@ -1,4 +1,4 @@
-//! What all queues of one GPU share.
+//! The state that all queues of a GPU share.
 use super::hip::{check, device_count, forget_last_error, HipResult};
 use super::parts::GpuParts;
 use super::queue::Queue;
@@ -22,7 +22,7 @@ pub(super) struct Gpu {
     pub(super) parts: GpuParts,
 }
 
-/// What the backend wants to know of `hipDeviceProp_t`.
+/// The fields of `hipDeviceProp_t` that the backend uses.
 pub(super) struct Properties {
     pub(super) name: String,
     /// Major and minor number of the generation: (9, 4) for gfx942.

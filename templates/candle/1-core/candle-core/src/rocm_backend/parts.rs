@@ -1,10 +1,10 @@
-//! What GPUs, queues and random numbers have beside what is their own: little, until the operations bring more.
+//! The parts of GPUs, queues and random numbers that depend on the phase: few, until the operations add more.
 use super::allocator::Block;
 use super::gpu::Properties;
 use super::queue::Queue;
 use std::sync::{Mutex, Weak};
 
-/// What the users of a GPU share.
+/// The state that all users of a GPU share.
 pub(super) struct GpuParts {
     pub(super) queues: Mutex<Vec<Weak<Queue>>>,
 }
@@ -17,7 +17,7 @@ impl GpuParts {
     }
 }
 
-/// What works on a queue's stream.
+/// Users of a queue's stream.
 #[derive(Default)]
 pub(super) struct QueueParts {}
 
@@ -28,7 +28,7 @@ impl QueueParts {
     }
 }
 
-/// What draws the random numbers of a device.
+/// The generator of a device's random numbers.
 #[derive(Default)]
 pub(super) struct RandomParts {}
 

@@ -10,9 +10,9 @@ use super::MemoryStats;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, Weak};
 
-/// What devices that are equal share.
+/// The stream and memory that equal devices share.
 pub(super) struct Queue {
-    // Dropped in this order: what the stream's work uses before the stream.
+    // Dropped in this order: users of the stream before the stream.
     pub(super) parts: QueueParts,
     staging: Mutex<Staging>,
     pub(super) allocator: Allocator,
@@ -96,7 +96,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // What is queued may still use staging buffers and memory. A failure means that the GPU has stopped working.
+        // Queued work may still use staging buffers and memory. A failure means that the GPU has stopped working.
         let _ = self.stream.synchronize();
         if let Some(workspace) = self.parts.end() {
             self.free(workspace, Vec::new());

@@ -1,6 +1,6 @@
-//! What can go wrong. Programs that match on it compile with and without the feature: the dummy backend has it, too.
+//! The backend's errors. Programs that match on them compile with and without the feature: the dummy backend has them.
 
-/// What can go wrong in the ROCm backend.
+/// An error of the ROCm backend.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum RocmError {

@@ -27,7 +27,7 @@ pub fn set_gemm_reduced_precision_f16(allowed: bool) {
     REDUCED_PRECISION_F16.store(allowed, Ordering::Relaxed);
 }
 
-/// What `set_gemm_reduced_precision_bf16` was told last; false unless it was set.
+/// The last value given to `set_gemm_reduced_precision_bf16`; false by default.
 pub fn gemm_reduced_precision_bf16() -> bool {
     REDUCED_PRECISION_BF16.load(Ordering::Relaxed)
 }
@@ -114,7 +114,7 @@ pub(super) struct Product {
     pub(super) step: usize,
 }
 
-/// What rocBLAS is told about the elements of a product.
+/// rocBLAS's types for the elements of a product.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Types {
     element: Element,

@@ -1,7 +1,7 @@
-//! Who multiplies matrices on a GPU: rocBLAS, or a kernel of our own where rocBLAS has none for it.
+//! Decides who multiplies matrices on a GPU: rocBLAS, or our own kernel if rocBLAS has none for it.
 //!
-//! rocBLAS has its kernels in files beside it, by architecture, and reads them when it first multiplies. Where there are
-//! none for the GPU it ends the process, so they are looked for before it is asked.
+//! rocBLAS has its kernels in files next to it, by architecture, and reads them for the first product. If there are none
+//! for the GPU, it ends the process. These files are therefore checked before rocBLAS is used.
 use super::hip::HipResult;
 use super::kernels::{override_for, processor};
 use super::{api, installation, loaded, RocmError};
@@ -16,7 +16,7 @@ const CHOICE_VARIABLE: &str = "CANDLE_ROCM_BLAS";
 /// Where rocBLAS takes its kernels from instead of a folder beside it.
 const FOLDER_VARIABLE: &str = "ROCBLAS_TENSILE_LIBPATH";
 
-/// Who multiplies matrices.
+/// The code that multiplies matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Multiplier {
     Rocblas,

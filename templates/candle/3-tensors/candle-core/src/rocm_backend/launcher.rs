@@ -99,7 +99,7 @@ impl Gpu {
         *self.parts.rocblas_serves.get_or_init(serves)
     }
 
-    /// Who multiplies matrices; found out for the first that are.
+    /// The code that multiplies matrices; decided at the first product.
     pub(super) fn multiplier(&self) -> HipResult<Multiplier> {
         let known = &self.parts.multiplier;
         if let Some(multiplier) = known.get() {

@@ -41,7 +41,7 @@ pub(super) struct Problem {
     pub(super) dilation: usize,
 }
 
-/// What MIOpen is told about elements.
+/// MIOpen's type for elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Types(api::miopenDataType_t);
 

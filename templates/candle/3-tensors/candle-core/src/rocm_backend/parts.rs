@@ -1,4 +1,4 @@
-//! What GPUs, queues and random numbers have beside what is their own.
+//! The parts of GPUs, queues and random numbers that depend on the phase.
 use super::allocator::Block;
 use super::blas::Blas;
 use super::blas_kernels::Multiplier;
@@ -11,7 +11,7 @@ use super::queue::Queue;
 use super::rocrand::Generator;
 use std::sync::{Mutex, OnceLock, Weak};
 
-/// What the users of a GPU share.
+/// The state that all users of a GPU share.
 pub(super) struct GpuParts {
     pub(super) queues: Mutex<Vec<Weak<Queue>>>,
     pub(super) kernels: Loader,
@@ -32,7 +32,7 @@ impl GpuParts {
     }
 }
 
-/// What works on a queue's stream: ROCm's libraries, once somebody has used them.
+/// Users of a queue's stream: ROCm's libraries, once they have been used.
 #[derive(Default)]
 pub(super) struct QueueParts {
     pub(super) blas: Mutex<Option<Blas>>,
@@ -48,7 +48,7 @@ impl QueueParts {
     }
 }
 
-/// What draws the random numbers of a device.
+/// The generator of a device's random numbers.
 #[derive(Default)]
 pub(super) struct RandomParts {
     /// rocRAND's, once a number was asked of it.

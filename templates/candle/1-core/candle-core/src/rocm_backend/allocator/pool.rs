@@ -10,7 +10,7 @@ const GRANULARITY: usize = 512;
 const SEGMENT_GRANULARITY: usize = 2 << 20;
 /// From this size on, blocks have segments apart from the small ones, and a remainder is only cut off if as large.
 const LARGE: usize = 1 << 20;
-/// What may be held beyond one and a half times the most that was ever in use.
+/// Bytes that may be cached beyond one and a half times the peak use.
 const SLACK: usize = 64 << 20;
 
 /// How blocks come from segments.
@@ -49,7 +49,7 @@ enum Class {
     Large,
 }
 
-/// What is known of an allocation of the runtime.
+/// An allocation of the runtime, and its state.
 #[derive(Debug)]
 struct Extent {
     size: usize,

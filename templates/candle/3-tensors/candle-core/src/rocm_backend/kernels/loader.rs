@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The architecture to compile for instead of the GPU's own.
 const ARCHITECTURE_VARIABLE: &str = "CANDLE_ROCM_ARCH";
 
-/// What has been loaded of each family.
+/// The loaded kernels of each family.
 #[derive(Debug)]
 pub(crate) struct Loader {
     /// The GPU's own.
     gpu: String,
-    /// What kernels are for.
+    /// The architecture that kernels are for.
     architecture: String,
     tuning: Tuning,
     prebuilt: Option<Prebuilt>,

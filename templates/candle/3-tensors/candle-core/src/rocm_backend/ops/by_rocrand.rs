@@ -8,7 +8,7 @@ use crate::rocm_backend::rocrand::Precision;
 use crate::rocm_backend::{RocmDevice, RocmStorage};
 use crate::{DType, Layout, Result, Shape};
 
-/// What is drawn for an element type, and its type in Candle; `None` if rocRAND is not asked for it.
+/// The precision drawn for an element type, and its type in Candle; `None` if rocRAND is not used for it.
 fn drawn(dtype: DType) -> Option<(Precision, DType)> {
     match dtype {
         DType::F16 | DType::BF16 | DType::F32 => Some((Precision::Single, DType::F32)),

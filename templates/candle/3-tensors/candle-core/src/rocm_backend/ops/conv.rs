@@ -1,7 +1,7 @@
 //! Convolutions: which way each is computed. The 1-D forms are images and kernels of one row.
 //!
-//! What is a matrix product, or is worth being made one, is `conv_product`'s; for the rest own kernels gather inputs and
-//! weights themselves. Either way 16-bit and 8-bit floats are summed in f32.
+//! `conv_product` computes convolutions that are matrix products, or are faster as such. For all others, own kernels
+//! gather inputs and weights themselves. Either way 16-bit and 8-bit floats are summed in f32.
 use super::binary::same_types;
 use super::operand::{kernel, uninit, Operand};
 use super::planes::images;

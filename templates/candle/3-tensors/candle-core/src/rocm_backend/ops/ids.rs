@@ -15,10 +15,10 @@ use crate::{DType, Error, Layout, Result, Shape};
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
-/// What indices may be where elements are picked or placed, as the CPU backend has it.
+/// Index types for reading and writing elements, as in the CPU backend.
 pub(super) const PICKING: &[Element] = &[Element::U8, Element::U32, Element::I64];
 
-/// What indices may be where elements are added, as the CPU backend has it.
+/// Index types for adding elements, as in the CPU backend.
 pub(super) const ADDING: &[Element] = &[
     Element::U8,
     Element::U32,

@@ -79,7 +79,7 @@ impl Order {
     }
 }
 
-/// What is sorted.
+/// The rows to sort.
 struct Sorting<'a, L> {
     launcher: &'a L,
     start: Pointer,

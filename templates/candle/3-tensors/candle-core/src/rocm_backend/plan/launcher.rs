@@ -1,4 +1,4 @@
-//! What launches are planned for, and where they go.
+//! The card that launches are planned for, and the launcher that makes them.
 use super::family::Tuning;
 use super::launch::{Launch, Pointer};
 use super::table::permute::LEAST_TILES;
@@ -39,7 +39,7 @@ impl Limits {
     };
 }
 
-/// What decides how work is spread over a GPU.
+/// Properties that decide how work is spread over a GPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Card {
     pub(crate) wave_size: usize,

@@ -1,5 +1,5 @@
-//! What is launched for an operation: kernels, grids, LDS and arguments, from views of memory, the numbers of the kernel
-//! table and the GPU.
+//! Plans the launches of an operation: kernels, grids, LDS and arguments, from views of memory, the numbers of the
+//! kernel table and the GPU.
 //!
 //! Nothing here knows Candle's types or calls a library: candle-rocm tests its kernels through these very files.
 mod argsort;

@@ -5,7 +5,7 @@ use super::launcher::{Launcher, Refusal};
 use super::planes::{paint, Canvas, Images, PlaneKernel};
 use super::table::pool as table;
 
-/// What is made of the pixels of a window.
+/// The reduction of a window's pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pooled {
     Mean,

@@ -38,7 +38,7 @@ pub(crate) struct Drawn {
 }
 
 impl Drawn {
-    /// What threads write at once, each 16 bytes.
+    /// The number of packs of 16 bytes; a thread writes one pack at once.
     fn packs(&self) -> usize {
         (self.count * self.element.size()).div_ceil(PACK)
     }

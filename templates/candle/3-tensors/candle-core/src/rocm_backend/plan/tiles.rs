@@ -27,7 +27,7 @@ pub(crate) struct Tiles {
 // SAFETY: the same fields in the same order, with C's layout on both sides.
 unsafe impl Argument for Tiles {}
 
-/// What tiles are made of.
+/// The shape of tiles.
 pub(crate) struct Shape {
     /// Squares of a tile, a power of two.
     pub(crate) squares: usize,

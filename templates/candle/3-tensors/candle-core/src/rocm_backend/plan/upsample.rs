@@ -30,7 +30,7 @@ pub(crate) fn nearest<L: Launcher>(
     resample(launcher, kernel, x, canvas, &[&rows, &columns], y)
 }
 
-/// What lies upon what where images are interpolated.
+/// How the pixels of image and result are aligned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aligned {
     /// The corner pixels of the image and the result.

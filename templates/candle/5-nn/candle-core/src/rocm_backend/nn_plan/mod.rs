@@ -1,4 +1,4 @@
-//! What is launched for the fused operations of candle-nn: as `plan`, and with its means.
+//! Plans the launches of candle-nn's fused operations, as `plan` does and with its parts.
 mod norm;
 mod rope;
 mod rows;

@@ -70,7 +70,7 @@ fn chunks(rows: &Rows, blocks: usize) -> Option<Rows> {
     })
 }
 
-/// What is computed, and where it goes.
+/// The rows to compute, their input and the result.
 struct Softmax<'a, L> {
     launcher: &'a L,
     y: Pointer,
