@@ -105,15 +105,16 @@ class Explainer:
 
     def explain(self, path: str, line: int) -> Explanation:
         """What is known about line `line` (from 1) of a file, which pristine Candle or the plan must have."""
-        own = [decision for decision in self._scan.decisions if decision.site.path == path]
+        there = [decision for decision in self._scan.decisions if decision.site.path == path]
+        own = [replace(decision, site=self._scan.original(decision.site)) for decision in there]
         pristine = self._spans.text(path) if self._scan.tree.exists(path) else None
         lines = pristine.decode(errors="replace").splitlines() if pristine is not None else []
         covering = self._covering(own, line)
         made = self._generated(path, own, self._plan)
-        there = made if self._on_disk is self._plan else self._generated(path, own, self._on_disk)
+        on_disk = made if self._on_disk is self._plan else self._generated(path, own, self._on_disk)
         patched = [
             replace(text.around(line), sources=self._sources(path, line))
-            for texts in there.values()
+            for texts in on_disk.values()
             for text in texts
             if text.first <= line <= text.last
         ]
