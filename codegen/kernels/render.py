@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.errors import Location
+from codegen.kernels.dtypes import DTYPES, Kind
 from codegen.kernels.layout import MAX_RANK
 from codegen.kernels.loader import LoadedFamily, load_families
 from codegen.kernels.tuning import macro, tunings
@@ -103,7 +104,7 @@ def family_template(name: str) -> str:
     return f"hip/{name}.hip.j2"
 
 
-HEADER_NAMES = frozenset({"header", "max_rank"})
+HEADER_NAMES = frozenset({"header", "max_rank", "integers"})
 FAMILY_NAMES = frozenset({"header", "tunings", "family", "launch", "ops", "kernels", "line_of"})
 
 
@@ -113,7 +114,9 @@ def _header_templates(root: Path) -> list[Path]:
 
 def _header(name: str, root: Path) -> str:
     template = f"hip/{HEADERS}/{name}"
-    return render(template, {"header": KernelHeader(f"templates/{template}"), "max_rank": MAX_RANK}, root=root)
+    integers = [element for element in DTYPES if element.kind is Kind.INTEGER]
+    context = {"header": KernelHeader(f"templates/{template}"), "max_rank": MAX_RANK, "integers": integers}
+    return render(template, context, root=root)
 
 
 def render_family(loaded: LoadedFamily, root: Path) -> str:
