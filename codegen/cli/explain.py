@@ -35,8 +35,9 @@ def command(
     """Say which backend sites lie at FILE:LINE, what happens there, and which rule and spec line decide it.
 
     FILE is relative to the tree or to the current folder. The line counts in pristine Candle; where phases are
-    applied, it is also looked up in the patched file. FILE may be a template or source of candle-rocm's too, such as
-    templates/rust/edits/exports.rs.j2: then explain says which lines of the patched tree it makes.
+    applied, it is also looked up in the patched file. FILE may be a template, source or spec of candle-rocm's too,
+    such as templates/rust/edits/exports.rs.j2 or specs/kernels/unary.yaml: then explain says which lines of the patched
+    tree that line, or the entry around it, makes.
     """
     from codegen.paths import repository_root
     from codegen.plan.build import plan_tree
@@ -55,6 +56,7 @@ def command(
     from codegen.report.place import Place
     from codegen.report.planning import selected_plan
     from codegen.report.source_line import made_of
+    from codegen.report.spec_entry import SPECS, made_of_spec
 
     folder, written = _subject(arguments, candle)
     place = Place.parse(written)
@@ -78,9 +80,13 @@ def command(
         )
     else:
         plan = on_disk = Plan(tree.release, chosen.value, reached.value, ())
-    own = place.in_templates()
+    own = place.in_sources()
     if own is not None:
-        made = made_of(own, place.line, on_disk, repository_root())
+        made = (
+            made_of_spec(own, place.line, on_disk, specs.lines, repository_root())
+            if own.startswith(SPECS)
+            else made_of(own, place.line, on_disk, repository_root())
+        )
         if as_json:
             content = source_document(own, place.line, made, release=tree.release, tried=workspace.tried)
             terminal.say(dumps(content))

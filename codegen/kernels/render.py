@@ -93,6 +93,12 @@ def render_sources(families: Iterable[LoadedFamily] | None = None, *, templates:
     return Sources(tuple(made[:headers]), tuple(made[headers:]))
 
 
+def family_source(loaded: LoadedFamily, *, templates: Path | None = None) -> Source:
+    """The source of one family, as `render_sources` makes it."""
+    path = f"{loaded.name}.hip"
+    return _source(path, format_hip({path: render_family(loaded, templates or templates_dir())})[path], loaded.file)
+
+
 def template_contexts(families: Iterable[str], templates: Path) -> dict[str, frozenset[str]]:
     """The templates that `render_sources` renders for families of these names, and the names that each may use."""
     own = {family_template(name): FAMILY_NAMES for name in families}

@@ -12,6 +12,7 @@ from codegen.plan.select import glob_matches
 from codegen.report.authorship import Authorship
 from codegen.report.source_line import source_places
 from codegen.report.span import Spans
+from codegen.report.spec_entry import KERNELS, kernel_line
 from codegen.report.wording import CRATE_RULE, spec_line
 from codegen.spec.kinds import Gating, Runtime
 
@@ -135,7 +136,9 @@ class Explainer:
         change = _change_of(path, self._on_disk)
         if change is None or change.before is not None:
             return ()
-        return source_places(change.after.decode(errors="replace"), line, repository_root())
+        text = change.after.decode(errors="replace")
+        places = source_places(text, line, repository_root())
+        return tuple(_with_line(place, text, line) if place.startswith(KERNELS) else place for place in places)
 
     def _covering(self, own: Sequence[Decision], line: int) -> list[tuple[Decision, Span]]:
         """The sites that cover the line, innermost first."""
@@ -183,6 +186,12 @@ class Explainer:
             if named and not listed.rocm and not any(decision.rule == CRATE_RULE for decision in own):
                 where = self._specs.lines.get(f"crates[{index}]", "specs/candle.yaml")
                 yield f"{listed.name} gets no ROCm: {listed.reason} ({where})"
+
+
+def _with_line(spec: str, text: str, number: int) -> str:
+    """A kernel's spec with the line of the operation that made a line of the kernel's source, if one did."""
+    line = kernel_line(spec, text, number)
+    return spec if line is None else f"{spec}:{line}"
 
 
 def _change_of(path: str, plan: Plan) -> FileChange | None:
