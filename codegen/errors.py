@@ -162,6 +162,12 @@ class UnknownSite(CandleRocmError):
     title = "unhandled backend site"
 
 
+class RenamedVariant(UnknownSite):
+    """Backend enums of a release have a variant of a name that no spec knows, where one of Candle's was."""
+
+    title = "renamed backend variant"
+
+
 class Conflict(CandleRocmError):
     """The tree is not in the state that the operation needs; nothing was written."""
 

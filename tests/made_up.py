@@ -122,6 +122,70 @@ pub trait BackendDevice: Sized + Clone {
     fn synchronize(&self) -> Result<()>;
 }
 """,
+    "candle-core/src/op.rs": """\
+pub enum CmpOp {
+    Eq,
+    Ne,
+    Le,
+    Ge,
+    Lt,
+    Gt,
+}
+
+pub enum ReduceOp {
+    Sum,
+    Min,
+    Max,
+    ArgMin,
+    ArgMax,
+}
+
+pub enum BinaryOp {
+    Add,
+    Maximum,
+}
+
+pub enum UnaryOp {
+    Exp,
+    GeluErf,
+}
+
+macro_rules! bin_op {
+    ($op:ident, $name:ident, $e:expr) => {
+        impl BinaryOpT for $op {
+            const NAME: &'static str = stringify!($name);
+        }
+    };
+}
+
+bin_op!(Add, add, |v1, v2| v1 + v2);
+bin_op!(Maximum, maximum, |v1, v2| if v1 < v2 { v2 } else { v1 });
+
+macro_rules! unary_op {
+    ($op:ident, $name:literal, $a:ident, $e:expr) => {
+        impl UnaryOpT for $op {
+            const NAME: &'static str = $name;
+        }
+    };
+}
+
+unary_op!(Exp, "exp", v, v.exp());
+
+impl UnaryOpT for GeluErf {
+    const NAME: &'static str = "gelu_erf";
+    const KERNEL: &'static str = "ugelu_erf";
+}
+""",
+    "candle-core/src/scalar.rs": """\
+pub enum Scalar {
+    F32(f32),
+}
+""",
+    "candle-core/src/cpu_backend/mod.rs": """\
+pub enum CpuStorage {
+    F32(Vec<f32>),
+}
+""",
     "candle-core/src/dtype.rs": """\
 pub enum DType {
     F32,

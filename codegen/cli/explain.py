@@ -35,8 +35,9 @@ def command(
     """Explain FILE:LINE: its backend sites, the change to each, and the rule and spec line that decide it.
 
     FILE is relative to the tree or to the current folder. LINE is a line of pristine Candle; if phases are applied, it
-    is also looked up in the patched file. FILE may also be a template or source of candle-rocm, such as
-    templates/rust/edits/exports.rs.j2. explain then lists the lines of the patched tree that come from it.
+    is also looked up in the patched file. FILE may also be a template, source or spec of candle-rocm, such as
+    templates/rust/edits/exports.rs.j2 or specs/kernels/unary.yaml. explain then lists the lines of the patched tree
+    that come from this line, or from the entry around it.
     """
     from codegen.paths import repository_root
     from codegen.plan.build import plan_tree
@@ -54,6 +55,7 @@ def command(
     from codegen.report.place import Place
     from codegen.report.requested_plan import selected_plan
     from codegen.report.source_line import made_of
+    from codegen.report.spec_entry import SPECS, made_of_spec
     from codegen.workspace.workspace import open_workspace
 
     folder, written = _subject(arguments, candle)
@@ -78,9 +80,13 @@ def command(
         )
     else:
         plan = on_disk = Plan(tree.release, chosen.value, reached.value, ())
-    own = place.in_templates()
+    own = place.in_sources()
     if own is not None:
-        made = made_of(own, place.line, on_disk, repository_root())
+        made = (
+            made_of_spec(own, place.line, on_disk, specs.lines, repository_root())
+            if own.startswith(SPECS)
+            else made_of(own, place.line, on_disk, repository_root())
+        )
         if as_json:
             content = source_document(own, place.line, made, release=tree.release, tried=workspace.tried)
             terminal.say(dumps(content))

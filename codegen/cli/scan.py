@@ -64,7 +64,7 @@ def command(
     each. Nothing is written, and no code of the tree runs, except with --oracle, which builds the tree. Exit 4 if a
     site is unknown, if a method of the backend traits has no template, or if rustc and the scan disagree.
     """
-    from codegen.errors import ExitCode
+    from codegen.errors import ExitCode, RenamedVariant
     from codegen.plan.decide import scan_tree
     from codegen.plan.files import methods_without_template
     from codegen.plan.idle import idle_entries
@@ -95,6 +95,8 @@ def command(
         return
     scan = scan_tree(workspace.tree, specs, gating=workspace.gating(gating))
     error = findings(scan, specs, methods_without_template(workspace.tree))
+    if isinstance(error, RenamedVariant) and output is None:
+        raise error  # the sites would hide what happened
     compared = _compare(workspace, scan, work) if oracle else None
     options.note_unforeseen(scan.decisions)
     options.note_idle_rules(idle_entries(workspace.tree, specs, {workspace.gating(gating): scan.decisions}))

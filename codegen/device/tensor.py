@@ -8,27 +8,21 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from codegen.kernels.dtypes import DType, dtype
+from codegen.kernels.dtypes import DTYPES, WIDTHS, DType, dtype
 from codegen.kernels.layout import View
 
 if TYPE_CHECKING:
     from codegen.device.hip import Buffer, Device
 
-_NUMPY: dict[str, np.dtype[Any]] = {
-    "u8": np.dtype(np.uint8),
-    "u32": np.dtype(np.uint32),
-    "i16": np.dtype(np.int16),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
+_LETTERS = {"u": "uint", "i": "int", "f": "float", "b": "uint"}
+"""How numpy calls the types whose names begin so and go on with their number of bits."""
+_OTHERS: dict[str, np.dtype[Any]] = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f16": np.dtype(np.float16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
     "f8e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "b8": np.dtype(np.uint8),
-    "b16": np.dtype(np.uint16),
-    "b32": np.dtype(np.uint32),
-    "b64": np.dtype(np.uint64),
+}
+_NUMPY: dict[str, np.dtype[Any]] = {
+    element.name: _OTHERS.get(element.name) or np.dtype(f"{_LETTERS[element.name[0]]}{8 * element.size}")
+    for element in (*DTYPES, *WIDTHS)
 }
 
 

@@ -28,6 +28,18 @@ class DType:
         """The type that values are computed and accumulated in."""
         return "f32" if self.kind is Kind.FLOAT and self.size < 4 else self.name
 
+    @property
+    def highest(self) -> str:
+        """The largest number of an integer type, as C++ writes it."""
+        signed = self.name.startswith("i")
+        suffix = {4: "" if signed else "u", 8: "ll" if signed else "ull"}.get(self.size, "")
+        return f"{(1 << (8 * self.size - signed)) - 1:#x}{suffix}"
+
+    @property
+    def lowest(self) -> str:
+        """The smallest number of an integer type, likewise."""
+        return f"-{self.highest} - 1" if self.name.startswith("i") else "0"
+
     def __str__(self) -> str:
         return self.name
 

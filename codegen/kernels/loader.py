@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER = "kernels"
 """Below `specs/`."""
+_REMEDY = "codegen/kernels/model.py explains the keys."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,19 @@ def load_families(root: Path | None = None) -> tuple[LoadedFamily, ...]:
     problems = [problem for _, findings in read for problem in findings]
     problems += _same_symbols(loaded)
     if problems:
-        raise SpecInvalid(problems, remedy="codegen/kernels/model.py explains the keys.")
+        raise SpecInvalid(problems, remedy=_REMEDY)
     return tuple(loaded)
+
+
+def load_family(name: str, root: Path | None = None) -> LoadedFamily:
+    """The family of that name alone. Raises SpecInvalid with everything that is wrong in its file, or without it."""
+    path = (root or specs_dir()) / FOLDER / f"{name}.yaml"
+    if not path.is_file():
+        raise SpecInvalid(Problem(f"specs/{FOLDER}/{path.name} does not exist"), remedy=_REMEDY)
+    family, problems = _read(path.name, path.read_bytes())
+    if family is None or problems:
+        raise SpecInvalid(problems, remedy=_REMEDY)
+    return family
 
 
 @cache  # YAML is slow to read, and one process may ask for the specs often

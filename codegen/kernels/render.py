@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.errors import Location
+from codegen.kernels.dtypes import DTYPES, Kind
 from codegen.kernels.layout import MAX_RANK
 from codegen.kernels.loader import LoadedFamily, load_families
 from codegen.kernels.tuning import macro, tunings
@@ -92,6 +93,12 @@ def render_sources(families: Iterable[LoadedFamily] | None = None, *, templates:
     return Sources(tuple(made[:headers]), tuple(made[headers:]))
 
 
+def family_source(loaded: LoadedFamily, *, templates: Path | None = None) -> Source:
+    """The source of one family, as `render_sources` makes it."""
+    path = f"{loaded.name}.hip"
+    return _source(path, format_hip({path: render_family(loaded, templates or templates_dir())})[path], loaded.file)
+
+
 def template_contexts(families: Iterable[str], templates: Path) -> dict[str, frozenset[str]]:
     """The templates that `render_sources` renders for families of these names, and the names that each may use."""
     own = {family_template(name): FAMILY_NAMES for name in families}
@@ -103,7 +110,7 @@ def family_template(name: str) -> str:
     return f"hip/{name}.hip.j2"
 
 
-HEADER_NAMES = frozenset({"header", "max_rank"})
+HEADER_NAMES = frozenset({"header", "max_rank", "integers"})
 FAMILY_NAMES = frozenset({"header", "tunings", "family", "launch", "ops", "kernels", "line_of"})
 
 
@@ -113,7 +120,9 @@ def _header_templates(root: Path) -> list[Path]:
 
 def _header(name: str, root: Path) -> str:
     template = f"hip/{HEADERS}/{name}"
-    return render(template, {"header": KernelHeader(f"templates/{template}"), "max_rank": MAX_RANK}, root=root)
+    integers = [element for element in DTYPES if element.kind is Kind.INTEGER]
+    context = {"header": KernelHeader(f"templates/{template}"), "max_rank": MAX_RANK, "integers": integers}
+    return render(template, context, root=root)
 
 
 def render_family(loaded: LoadedFamily, root: Path) -> str:

@@ -79,6 +79,7 @@ def lint(root: Path | None = None) -> Linted:
         found += _proofs(root, acceptance)
     if specs:
         found += _copied(root, specs)
+        found += _choices(root, specs, kernel_specs)
     reader = TemplateReader(root / "templates")
     found += _templates(reader, specs, kernel_specs)
     found += _rendered(root, families, {problem.location.file for problem in found if problem.location})
@@ -147,6 +148,13 @@ def _copied(root: Path, specs: LoadedSpecs) -> Iterator[Problem]:
             if not (root / rule.source).exists():
                 file, _, line = specs.where(rule.id).rpartition(":")
                 yield Problem(f"there is nothing to copy at {rule.source}", Location(file, int(line)))
+
+
+def _choices(root: Path, specs: LoadedSpecs, families: tuple[str, ...]) -> Iterator[Problem]:
+    for choice in specs.candle.choices:
+        if choice.family is not None and choice.family not in families:
+            message = f"there is no family '{choice.family}' in specs/{KERNELS}"
+            yield Problem(message, _line_with(root, CANDLE_FILE, f"enum: {choice.enum},"))
 
 
 def _line_with(root: Path, name: str, text: str) -> Location:

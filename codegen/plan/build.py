@@ -23,6 +23,7 @@ from codegen.spec.folders import is_plain
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.syntax.python import PythonSource
 from codegen.syntax.source import Source
+from codegen.syntax.spelling import as_spelled
 from codegen.tree_path import RECORD
 
 if TYPE_CHECKING:
@@ -155,6 +156,8 @@ class _States:
             _refuse_broken_python(path, entry)
             return
         pristine = self.scan.source(path)
+        if pristine.respelling is not None:
+            pristine = Source.parse(path, pristine.pristine.text)
         changes = [(e.start, e.end, len(e.text.encode())) for e in in_own_line_ends(pristine.text, edits)]
         _refuse_new_errors(pristine, pristine.reparsed(entry.text.encode(), changes), entry)
 
@@ -170,6 +173,8 @@ class _States:
         ]
         if wanted:
             new = files.new_files(self.tree, phase, wanted, self.specs, self.runtime, self._backend, self._whole)
+            written = self.scan.spellings.written_as
+            new = {path: replace(entry, text=as_spelled(entry.text, written)) for path, entry in new.items()}
             for path, entry in new.items():
                 if path.endswith(".rs"):
                     _refuse_new_errors(Source.parse(path, b""), Source.parse(path, entry.text.encode()), entry)

@@ -8,12 +8,16 @@ from time import thread_time
 from typing import TYPE_CHECKING
 
 from codegen.candle.toml_text import decode
-from codegen.errors import InputOutputError, Location, Problem, UnknownSite
+from codegen.errors import InputOutputError, Location, Problem, RenamedVariant, UnknownSite
 from codegen.kernels.dtypes import DTYPES
+from codegen.plan.choices import REMEDY as CHOICES_REMEDY
+from codegen.plan.choices import missing_choices, unanswered
 from codegen.plan.model import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
+from codegen.plan.spellings import REMEDY as SPELLINGS_REMEDY
+from codegen.plan.spellings import TreeSpellings, renamed_variants, tree_spellings
 from codegen.render.element_types import DTYPE
-from codegen.spec.kinds import Early, Gating, SiteKind, Verb
+from codegen.spec.kinds import BACKENDS, Early, Gating, SiteKind, Verb
 from codegen.syntax.answers import cuda_answers
 from codegen.syntax.enum_sites import unexpected_variants
 from codegen.syntax.grammar import MOST_SECONDS
@@ -26,12 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from codegen.candle.tree import CandleTree, Crate
+    from codegen.plan.choices import Unanswered
     from codegen.plan.select import PhasedRule
     from codegen.spec.loaded import LoadedSpecs
+    from codegen.spec.model import BackendEnum
     from codegen.syntax.source import Text
 
-BACKENDS = frozenset({"Cpu", "Cuda", "Metal"})
-"""The variants of Candle's own backend enums."""
 REMEDY = (
     "decide each site in candle-rocm.yaml at the root of the tree (`candle-rocm scan CANDLE --suggest` writes a "
     "draft), or leave them for later: `apply --leave-unknown`"
@@ -68,11 +72,23 @@ class Scan:
     rules: Mapping[str, PhasedRule]
     python: Mapping[str, PythonSource] = field(default_factory=dict)
     """The parsed Python files that have sites."""
+    spellings: TreeSpellings = field(default_factory=lambda: TreeSpellings({}, {}))
+    """What the tree calls the variants that it does not call as we do."""
 
     def source(self, path: str) -> Source:
         """A parsed Rust file, also one without a site."""
         known = self.sources.get(path)
-        return known if known is not None else Source.parse(path, self.tree.read(path))
+        if known is not None:
+            return known
+        return Source.parse(path, self.tree.read(path), spellings=self.spellings.read_as)
+
+    def original(self, site: Site) -> Site:
+        """The site with its offsets in the file as it is."""
+        source = self.sources.get(site.path)
+        if source is None or source.respelling is None:
+            return site
+        within = None if site.within is None else source.original(site.within)
+        return replace(site, start=source.original(site.start), end=source.original(site.end), within=within)
 
     def text_of(self, path: str) -> Text | None:
         """A file that has sites, None for a manifest or a whole file."""
@@ -94,16 +110,18 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     decisions: list[Decision] = []
     sources: dict[str, Source] = {}
     nodes, deadline = 0, _Deadline(thread_time() + MOST_SECONDS)
+    spellings = tree_spellings(tree, specs)
+    respelled = [name.encode() for name in spellings.read_as]
     for path in tree.rust_files():
         text = tree.read(path)
-        if not names_backend_at_all(text):
+        if not names_backend_at_all(text) and not any(name in text for name in respelled):
             continue
         foreign = decider.foreign(path)
         if foreign is not None:
             decisions.append(_whole_file(path, len(text), tree.crate_of(path), foreign))
             continue
         decode(text, path)
-        source = Source.parse(path, text, seconds=deadline.left(path))
+        source = Source.parse(path, text, seconds=deadline.left(path), spellings=spellings.read_as)
         nodes += source.root.descendant_count
         if nodes > MOST_NODES:
             raise InputOutputError(
@@ -127,9 +145,16 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     if types := decider.element_types(tree):
         sources.setdefault(DTYPE, Source.parse(DTYPE, tree.read(DTYPE)))
         decisions += types
+    for choice in specs.candle.choices:
+        answered = unanswered(choice, tree)
+        if answered is not None and answered[1]:
+            source, left = answered
+            sources.setdefault(choice.file, source)
+            decisions += [decider.unanswered(each, source, tree) for each in left]
     for crate in tree.crates:
         decisions += decider.features(crate, tree)
-    return Scan(tree, tuple(decisions), sources, {phased.rule.id: phased for phased in book.all_rules}, python)
+    rules = {phased.rule.id: phased for phased in book.all_rules}
+    return Scan(tree, tuple(decisions), sources, rules, python, spellings)
 
 
 def _python_source(path: str, text: bytes) -> PythonSource | None:
@@ -156,27 +181,54 @@ def refuse_unknown(scan: Scan) -> None:
         )
 
 
+def refuse_renamed(scan: Scan, specs: LoadedSpecs) -> None:
+    """Raise `RenamedVariant`, one message, when a release has another name for a variant of its backend enums.
+
+    All sites of that backend are unknown then, and would hide what happened.
+    """
+    if any(d.site.kind == SiteKind.ENUM for d in scan.of_state(State.UNKNOWN)) or _without_cuda(scan, specs):
+        renamed = renamed_variants(scan.tree, specs)
+        if renamed is not None:
+            raise RenamedVariant(renamed, remedy=SPELLINGS_REMEDY)
+
+
+def _without_cuda(scan: Scan, specs: LoadedSpecs) -> list[BackendEnum]:
+    """The enums of the specs that have no CUDA variant in the tree, whose crate it has."""
+    crates = {crate.name for crate in scan.tree.crates}
+    found = {(d.crate, d.site.item.split("::")[-1]) for d in scan.decisions if d.site.kind == SiteKind.ENUM}
+    return [each for each in specs.candle.enums if each.crate in crates and (each.crate, each.name) not in found]
+
+
 def missing_enums(tree: CandleTree, specs: LoadedSpecs, scan: Scan) -> None:
     """Raise `UnknownSite` when an enum that the specs name has no CUDA variant in the tree (renamed or moved)."""
-    crates = {crate.name for crate in tree.crates}
-    found = {(d.crate, d.site.item.split("::")[-1]) for d in scan.decisions if d.site.kind == "enum"}
     problems = [
         Problem(
             f"Candle {tree.release} has no `enum {enum.name}` with a Cuda variant in {enum.crate} (renamed, or moved?)"
         )
-        for enum in specs.candle.enums
-        if enum.crate in crates and (enum.crate, enum.name) not in found
+        for enum in _without_cuda(scan, specs)
     ]
     if problems:
         raise UnknownSite(problems, remedy="correct the enum's entry in specs/candle.yaml")
 
 
+def missing_operations(tree: CandleTree, specs: LoadedSpecs) -> None:
+    """Raise `UnknownSite` when an enum that chooses what is computed is not where the specs say."""
+    problems = missing_choices(tree, specs)
+    if problems:
+        raise UnknownSite(problems, remedy=CHOICES_REMEDY)
+
+
 def refuse_undecided(scan: Scan, specs: LoadedSpecs, *, leave_unknown: bool = False) -> None:
-    """Raise one `UnknownSite` with everything that `refuse_unknown` (if asked) and `missing_enums` find."""
+    """Raise one `UnknownSite` with everything that is missing, and that `refuse_unknown` (if asked) finds.
+
+    Raises `RenamedVariant` alone where that explains the rest.
+    """
+    refuse_renamed(scan, specs)
     errors = []
     for check in (
-        *(() if leave_unknown else (refuse_unknown,)),
         lambda scan: missing_enums(scan.tree, specs, scan),
+        lambda scan: missing_operations(scan.tree, specs),
+        *(() if leave_unknown else (refuse_unknown,)),
     ):
         try:
             check(scan)
@@ -273,6 +325,15 @@ class _Decider:
                 decision = replace(decision, reason=reason)
             decided.append(decision)
         return decided
+
+    def unanswered(self, found: Unanswered, source: Source, tree: CandleTree) -> Decision:
+        """What happens at a variant that no kernel answers: a spec may leave it alone if ROCm can do without."""
+        crate = tree.crate_of(found.site.path)
+        name = crate.name if crate else ""
+        decision = self._decide(found.site, name, source, None) if found.may_stay else None
+        if decision is None or decision.state is State.UNKNOWN:
+            return Decision(found.site, name, State.UNKNOWN, reason=found.reason)
+        return decision
 
     def _decide(self, site: Site, crate: str, source: Text, holder: Decision | None) -> Decision:
         listed = self._listed(crate, site.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from codegen.spec.tree_model import TreeRule
 from codegen.syntax import python_verbs, verbs
 from codegen.syntax.modules import declare_module
 from codegen.syntax.source import Source
+from codegen.syntax.spelling import as_spelled
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 
 if TYPE_CHECKING:
@@ -91,9 +92,16 @@ class EditPlanner:
     def _in_order(self, path: str, made: Iterable[Edit]) -> tuple[Edit, ...]:
         edits = tuple(sorted(made, key=lambda edit: (edit.start, edit.end)))
         _refuse_overlap(edits)
-        if path not in self.scan.python:
-            _refuse_inside_errors(self.scan.source(path), edits)
-        return edits
+        if path in self.scan.python:
+            return edits
+        source = self.scan.source(path)
+        _refuse_inside_errors(source, edits)
+        return tuple(self._as_spelled(source, edit) for edit in edits) if self.scan.spellings.written_as else edits
+
+    def _as_spelled(self, source: Source, edit: Edit) -> Edit:
+        """The edit at the offsets of the file as it is, with the variants that the tree calls otherwise."""
+        text = as_spelled(edit.text, self.scan.spellings.written_as, inside=source.type_around(edit.start))
+        return replace(edit, start=source.original(edit.start), end=source.original(edit.end), text=text)
 
     def _edits_of(self, decision: Decision, phases: frozenset[int]) -> list[Edit]:
         """What the site gets in the last of the phases that has something for it."""
@@ -197,6 +205,8 @@ class EditPlanner:
         match rule.verb:
             case _ if site.kind == SiteKind.ELEMENT_TYPE:
                 raise CannotMirror("ROCm can only store it; `leave` says so")
+            case _ if site.kind == SiteKind.OPERATION:
+                raise CannotMirror("a kernel has to answer it; `leave` says that ROCm does without")
             case Verb.OVERRIDE if isinstance(rule, TreeRule):
                 self._bounded(len(rule.text or ""))
                 return verbs.insert_override(source, site, rule.text or "", style)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from codegen.candle.toml_text import decode
 from codegen.patch.attributed_text import edited
 from codegen.patch.changes import Edit, FileChange, Origin
+from codegen.plan.spellings import spellings
 from codegen.spec.kinds import Gating
 from codegen.syntax import verbs
 from codegen.syntax.sites import find_sites
@@ -63,12 +64,13 @@ def plan_program(program: Program, specs: LoadedSpecs, *, gating: Gating = Gatin
     style = Style(cfg=gating is Gating.CFG, protected=frozenset(specs.candle.protected), replace={})
     sites: list[ProgramSite] = []
     changes: list[FileChange] = []
+    read_as = spellings(specs.candle)
     for path in program.rust_files():
         text = program.read(path)
-        if not names_backend_at_all(text):
+        if not names_backend_at_all(text) and not any(name.encode() in text for name in read_as):
             continue
         decode(text, path)
-        source = Source.parse(path, text)
+        source = Source.parse(path, text, spellings=read_as)
         found = [_planned(source, site, style, candles) for site in find_sites(source)]
         sites += found
         edits = sorted((edit for each in found for edit in each.edits), key=lambda edit: (edit.start, edit.end))
@@ -87,7 +89,12 @@ def _planned(source: Source, site: Site, style: Style, candles: frozenset[str]) 
     if all(edit.text.strip() in around for edit in made):
         return ProgramSite(site, demanded=False, edits=())
     origin = Origin(f"program.{site.kind}", "", 1)
-    return ProgramSite(site, demanded, tuple(Edit(site.path, e.start, e.end, e.text, origin) for e in made))
+    return ProgramSite(site, demanded, tuple(_edit(source, each, origin) for each in made))
+
+
+def _edit(source: Source, made: TextEdit, origin: Origin) -> Edit:
+    """The edit at the offsets of the file as it is."""
+    return Edit(source.path, source.original(made.start), source.original(made.end), made.text, origin)
 
 
 def _mirrored(source: Source, site: Site, style: Style) -> list[TextEdit]:

@@ -21,6 +21,7 @@ from codegen.tree_path import TREE_FILE, is_tree_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from codegen.plan.decide import Scan
     from codegen.plan.model import Decision
@@ -74,8 +75,12 @@ def draft(scans: Sequence[Scan], specs: LoadedSpecs) -> str:
     decisions = sorted(unknown.values(), key=lambda each: (each.site.path, each.site.start, each.site.name))
     lists = [*_backends(decisions), *_crates(decisions), *_enums(decisions, specs), *_libraries(decisions, scans[0])]
     unforeseen = [d.site for scan in scans for d in scan.decisions if d.fallback]
-    rules = _rules([_suggested(d, scans, specs) for d in decisions if _needs_a_rule(d)], unforeseen)
-    return "\n".join([*_head(specs, len(decisions)), *lists, *rules]) + "\n"
+    matched = {choice.enum for choice in specs.candle.choices if choice.named_by is None}
+    kernels = [d for d in decisions if _needs_a_kernel(d, matched)]
+    rules = _rules(
+        [_suggested(d, scans, specs) for d in decisions if _needs_a_rule(d) and d not in kernels], unforeseen
+    )
+    return "\n".join([*_head(specs, len(decisions)), *_without_rule(kernels), *lists, *rules]) + "\n"
 
 
 def _head(specs: LoadedSpecs, count: int) -> Iterator[str]:
@@ -85,6 +90,18 @@ def _head(specs: LoadedSpecs, count: int) -> Iterator[str]:
     yield "# why ROCm needs nothing there, or another rule. Then run `candle-rocm spec lint` on the tree."
     if specs.tree is not None:
         yield f"# The tree has a {TREE_FILE} already: these entries belong into it, below the same keys."
+
+
+def _needs_a_kernel(decision: Decision, matched: AbstractSet[str]) -> bool:
+    """Whether the backend would not compile without an answer: a match has to know the variant."""
+    site = decision.site
+    return site.kind == SiteKind.OPERATION and not matched.isdisjoint((site.item, site.name))
+
+
+def _without_rule(decisions: Iterable[Decision]) -> Iterator[str]:
+    for decision in decisions:
+        site = decision.site
+        yield f"# {shown_name(site.id)}: it needs a kernel, which no rule of a tree can give: {decision.reason}"
 
 
 def _needs_a_rule(decision: Decision) -> bool:

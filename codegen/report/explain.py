@@ -12,6 +12,7 @@ from codegen.plan.select import glob_matches
 from codegen.report.origin_wording import Authorship
 from codegen.report.source_line import source_places
 from codegen.report.span import Spans
+from codegen.report.spec_entry import KERNELS, kernel_line
 from codegen.report.wording import CRATE_RULE, spec_line
 from codegen.spec.kinds import Gating, Runtime
 
@@ -105,15 +106,16 @@ class Explainer:
 
     def explain(self, path: str, line: int) -> Explanation:
         """What is known about line `line` (from 1) of a file, which pristine Candle or the plan must have."""
-        own = [decision for decision in self._scan.decisions if decision.site.path == path]
+        there = [decision for decision in self._scan.decisions if decision.site.path == path]
+        own = [replace(decision, site=self._scan.original(decision.site)) for decision in there]
         pristine = self._spans.text(path) if self._scan.tree.exists(path) else None
         lines = pristine.decode(errors="replace").splitlines() if pristine is not None else []
         covering = self._covering(own, line)
         made = self._generated(path, own, self._plan)
-        there = made if self._on_disk is self._plan else self._generated(path, own, self._on_disk)
+        on_disk = made if self._on_disk is self._plan else self._generated(path, own, self._on_disk)
         patched = [
             replace(text.around(line), sources=self._sources(path, line))
-            for texts in there.values()
+            for texts in on_disk.values()
             for text in texts
             if text.first <= line <= text.last
         ]
@@ -134,7 +136,9 @@ class Explainer:
         change = _change_of(path, self._on_disk)
         if change is None or change.before is not None:
             return ()
-        return source_places(change.after.decode(errors="replace"), line, repository_root())
+        text = change.after.decode(errors="replace")
+        places = source_places(text, line, repository_root())
+        return tuple(_with_line(place, text, line) if place.startswith(KERNELS) else place for place in places)
 
     def _covering(self, own: Sequence[Decision], line: int) -> list[tuple[Decision, Span]]:
         """The sites that cover the line, innermost first."""
@@ -182,6 +186,12 @@ class Explainer:
             if named and not listed.rocm and not any(decision.rule == CRATE_RULE for decision in own):
                 where = self._specs.lines.get(f"crates[{index}]", "specs/candle.yaml")
                 yield f"{listed.name} gets no ROCm: {listed.reason} ({where})"
+
+
+def _with_line(spec: str, text: str, number: int) -> str:
+    """A kernel's spec with the line of the operation that made a line of the kernel's source, if one did."""
+    line = kernel_line(spec, text, number)
+    return spec if line is None else f"{spec}:{line}"
 
 
 def _change_of(path: str, plan: Plan) -> FileChange | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.errors import UnknownSite
+from codegen.errors import RenamedVariant, UnknownSite
 from codegen.plan.decide import refuse_undecided
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ def findings(
     """
     try:
         refuse_undecided(scan, specs, leave_unknown=leave_unknown)
+    except RenamedVariant as error:
+        return error
     except UnknownSite as error:
         remedy = f"{error.remedy}. {METHODS_REMEDY}" if methods else error.remedy
         return UnknownSite([*error.problems, *methods], remedy=remedy)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
-from codegen.paths import templates_dir
+from codegen.paths import specs_dir, templates_dir
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,14 +35,15 @@ class Place:
             )
         return cls(match["file"], int(match["line"]))
 
-    def in_templates(self) -> str | None:
-        """`templates/...`, where the file is one of candle-rocm's templates or sources; given as `in_tree` takes it."""
+    def in_sources(self) -> str | None:
+        """`templates/...` or `specs/...`, where the file is one of candle-rocm's; given as `in_tree` takes it."""
         written = Path(self.file.replace("\\", "/"))
-        templates = templates_dir().resolve()
-        for base in (templates.parent, Path.cwd()):
+        folders = {"templates": templates_dir().resolve(), "specs": specs_dir().resolve()}
+        for base in (folders["templates"].parent, Path.cwd()):
             path = Path(os.path.normpath(base / written))
-            if path.is_relative_to(templates) and path.is_file():
-                return f"templates/{path.relative_to(templates).as_posix()}"
+            for name, folder in folders.items():
+                if path.is_relative_to(folder) and path.is_file():
+                    return f"{name}/{path.relative_to(folder).as_posix()}"
         return None
 
     def in_tree(self, root: Path, known: Collection[str]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from codegen import __version__
+from codegen.errors import RenamedVariant
 from codegen.plan.model import State
 from codegen.report.span import Spans
 
@@ -33,16 +34,16 @@ def sarif_log(scan: Scan, decisions: Iterable[Decision], error: UnknownSite | No
     rules = {
         UNKNOWN_RULE: _rule(UNKNOWN_RULE, "A backend site that no rule handles and no spec leaves alone.", "error")
     }
-    results = [_placeless(problem) for problem in error.problems if problem.location is None] if error else []
+    results = [_placeless(problem) for problem in error.problems if _has_no_site(problem, error)] if error else []
     for decision in decisions:
         if decision.review:
             rules.setdefault(REVIEW_RULE, _rule(REVIEW_RULE, "Mirrored text that answers as CUDA does.", "note"))
-            results.append(_result(decision, spans.of(decision.site)))
+            results.append(_result(decision, spans.of(scan.original(decision.site))))
         if decision.state not in (State.UNKNOWN, State.LEFT):
             continue
         if decision.state is State.LEFT and decision.rule not in rules:
             rules[decision.rule] = _rule(decision.rule, f"Left alone by {decision.rule}.", "note")
-        results.append(_result(decision, spans.of(decision.site)))
+        results.append(_result(decision, spans.of(scan.original(decision.site))))
     order = {name: index for index, name in enumerate(rules)}
     for result in results:
         result["ruleIndex"] = order[result["ruleId"]]
@@ -54,6 +55,11 @@ def sarif_log(scan: Scan, decisions: Iterable[Decision], error: UnknownSite | No
     }
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+
+
+def _has_no_site(problem: Problem, error: UnknownSite) -> bool:
+    """Whether no unknown site says the same."""
+    return problem.location is None or isinstance(error, RenamedVariant)
 
 
 def _rule(name: str, description: str, level: str) -> Document:

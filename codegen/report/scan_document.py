@@ -32,13 +32,14 @@ def scan_document(
 ) -> Document:
     """The document; `decisions` are the sites to list, `summary` always speaks about all of them."""
     spans = Spans(scan.tree.read)
+    placed = [(decision, spans.of(scan.original(decision.site))) for decision in decisions]
     content = document(
         "scan",
         release=scan.tree.release,
         tried=scan.tree.release in {release.version for release in specs.candle.releases},
         summary=summary_entry(summary),
         problems=[problem_entry(problem) for problem in problems],
-        sites=[site_entry(decision, spans.of(decision.site), spec_line(decision, specs)) for decision in decisions],
+        sites=[site_entry(decision, span, spec_line(decision, specs)) for decision, span in placed],
     )
     return content if oracle is None else {**content, "oracle": oracle}
 

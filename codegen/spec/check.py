@@ -16,6 +16,7 @@ from codegen.release import is_version, precedence
 from codegen.spec.document import MappingNode, ScalarNode
 from codegen.spec.folders import check_folder
 from codegen.spec.gaps import gaps
+from codegen.spec.kinds import BACKENDS
 from codegen.spec.wording import did_you_mean, one_of, quoted
 from codegen.tree_path import is_tree_path
 
@@ -123,9 +124,24 @@ def _candle(document: Document, known: Known) -> Iterator[Problem]:
     yield from _listed_twice(document, "crates", ("name",))
     yield from _listed_twice(document, "enums", ("crate", "name"))
     yield from lists_reasons(document)
+    yield from _variants(document)
     for enum in root.mappings("enums"):
         yield from _crate_name(document, enum.get("crate"), known)
         yield from _phase_number(document, enum.get("phase"), known)
+
+
+def _variants(document: Document) -> Iterator[Problem]:
+    """Spellings of variants that Candle's backends do not have, and one that stands for two of them."""
+    variants = document.mapping.get("variants")
+    owners: dict[str, str] = {}
+    for entry in variants.entries if isinstance(variants, MappingNode) else ():
+        if entry.key not in BACKENDS:
+            known = ", ".join(BACKENDS)
+            yield document.problem(f"{quoted(entry.key)} is none of Candle's backends: {known}", entry.mark)
+        for spelling in variants.scalars(entry.key) if isinstance(variants, MappingNode) else ():
+            name = str(spelling.value)
+            if owners.setdefault(name, entry.key) != entry.key:
+                yield document.problem(f"{quoted(name)} is {owners[name]} already", spelling.mark)
 
 
 def lists_reasons(document: Document) -> Iterator[Problem]:

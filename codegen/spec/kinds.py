@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+BACKENDS = ("Cpu", "Cuda", "Metal")
+"""The variants of Candle's own backend enums, as rules, templates and messages spell them."""
+
 
 class SiteKind(StrEnum):
     """What a backend site is, syntactically. One row of the table that `candle-rocm scan` prints."""
@@ -30,6 +33,8 @@ class SiteKind(StrEnum):
     """A token that no construct claims."""
     ELEMENT_TYPE = "element-type"
     """A variant of `DType` that no kernel computes with: on ROCm it is stored, loaded and moved, and that is all."""
+    OPERATION = "operation"
+    """A variant that chooses what is computed, such as `ReduceOp::ArgMax`, and that nothing of ours answers."""
     FILE = "file"
     """A whole file that is one backend's own."""
     PY_DEF = "py-def"

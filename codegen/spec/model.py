@@ -39,6 +39,7 @@ Version = Annotated[str, AfterValidator(_version)]
 Regex = Annotated[str, AfterValidator(_regex)]
 Reason = Annotated[str, Field(min_length=10)]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9]+(-[a-z0-9]+)*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 OneOrMore = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
@@ -273,6 +274,20 @@ class BackendEnum(Model):
     phase: int
 
 
+class Choice(Model):
+    """An enum of Candle whose variants choose what is computed; one that nothing answers is an unknown site."""
+
+    enum: str
+    file: str
+    """Where Candle declares it."""
+    family: str | None = None
+    """The kernels that answer, one operation for each variant: `GeluErf` is `gelu_erf`. Without it, the variants are
+    element types, those of `DType`."""
+    named_by: str | None = None
+    """The trait of the operations, whose `NAME` chooses the kernel when the program runs; without it, a match over the
+    variants does, which has to know all of them."""
+
+
 class Foreign(Model):
     """Files that are one backend's own and hold no dispatch over backends."""
 
@@ -294,6 +309,9 @@ class CandleSpec(Model):
     releases: tuple[Release, ...]
     crates: tuple[Crate, ...]
     enums: tuple[BackendEnum, ...]
+    variants: dict[str, tuple[Name, ...]] = {}
+    """How releases spell a variant of those enums; the key is how all rules, templates and messages do."""
+    choices: tuple[Choice, ...] = ()
     cuda_libraries: tuple[CudaLibrary, ...] = ()
     foreign: tuple[Foreign, ...]
     protected: tuple[str, ...] = ()

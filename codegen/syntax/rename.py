@@ -57,6 +57,18 @@ def words_in(text: str) -> list[str]:
     return [match["word"] for match in _TOKEN.finditer(text) if match["word"]]
 
 
+def tokens(text: str) -> list[tuple[int, str]]:
+    """The identifiers and keywords of Rust text as `words_in`, each with the byte at which it begins."""
+    found: list[tuple[int, str]] = []
+    at = position = 0
+    for match in _TOKEN.finditer(text):
+        if match["word"]:
+            at += len(text[position : match.start()].encode())
+            position = match.start()
+            found.append((at, match["word"]))
+    return found
+
+
 def _is_protected(word: str, protected: frozenset[str]) -> bool:
     return word in protected or _RUNTIME_API.fullmatch(word) is not None
 

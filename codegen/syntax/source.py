@@ -7,16 +7,21 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError, Location, Problem
 from codegen.syntax.grammar import MOST_SECONDS, TooSlow, parse_rust, rust_parser
+from codegen.syntax.spelling import respelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tree_sitter import Node, Tree
 
+    from codegen.syntax.spelling import Respelling
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 _BACKENDS = (b"cuda", b"metal")
 _BACKEND = re.compile(b"|".join(_BACKENDS))
 _COMMENTS = frozenset({"line_comment", "block_comment", "doc_comment"})
@@ -103,10 +108,17 @@ class Source(Text):
 
     tree: Tree
     root: Node
+    respelling: Respelling | None = None
+    """Where `text` is not that of the file: it names variants as we do. Lines are the same; columns, and what is
+    quoted, are the file's."""
 
     @classmethod
-    def parse(cls, path: str, text: bytes, *, seconds: float = MOST_SECONDS) -> Source:
+    def parse(
+        cls, path: str, text: bytes, *, seconds: float = MOST_SECONDS, spellings: Mapping[str, str] = _NONE
+    ) -> Source:
         """Parse; files with syntax that the grammar does not know still give a tree (with ERROR nodes).
+
+        `spellings` has identifiers that are read as others.
 
         Raises:
             InputOutputError: the text is not UTF-8, which Rust demands, or takes more than so many seconds.
@@ -118,13 +130,43 @@ class Source(Text):
             raise InputOutputError(
                 Problem("the file is not UTF-8 text", Location(path, line)), remedy="restore the file"
             ) from error
+        text, respelling = respelled(text, spellings)
         try:
             tree = parse_rust(text, seconds=seconds)
         except TooSlow as error:
             raise InputOutputError(
                 f"{path}: the file takes too long to parse", remedy="remove files that do not belong to Candle"
             ) from error
-        return cls(path, text, tree, tree.root_node)
+        return cls(path, text, tree, tree.root_node, respelling)
+
+    @property
+    def pristine(self) -> Text:
+        """The file as it is."""
+        return self if self.respelling is None else Text(self.path, self.respelling.pristine)
+
+    def original(self, offset: int) -> int:
+        """A byte offset of `text` as one of the file as it is."""
+        return offset if self.respelling is None else self.respelling.original(offset)
+
+    def column_of(self, offset: int) -> int:
+        """The column, in the file as it is, of byte `offset` of `text`."""
+        return Text.column_of(self.pristine, self.original(offset))
+
+    def line_text(self, offset: int) -> str:
+        """As `Text.line_text`, of the file as it is."""
+        return Text.line_text(self.pristine, self.original(offset))
+
+    def location(self, offset: int) -> Location:
+        """As `Text.location`, in the file as it is."""
+        return Text.location(self.pristine, self.original(offset))
+
+    def type_around(self, offset: int) -> str:
+        """The type whose impl, or the enum whose declaration, lies around a byte offset; empty where none does."""
+        for node in reversed(self.chain(offset, offset)):
+            if node.type in ("impl_item", "enum_item"):
+                named = node.child_by_field_name("type") or node.child_by_field_name("name")
+                return text_of(named).split("<")[0] if named is not None else ""
+        return ""
 
     def reparsed(self, text: bytes, changes: Iterable[tuple[int, int, int]]) -> Source:
         """What the file becomes, `text`, when bytes `start..end` of each change, in order, become `length` others.

@@ -30,10 +30,14 @@ def enum_variants(source: bytes, name: str, *, path: str) -> tuple[str, ...]:
 
 def variants_of(source: Source, name: str) -> tuple[Node, ...] | None:
     """The nodes of the variants of an enum at file level, in source order; None where the file has no such enum."""
-    for node in source.root.named_children:
-        if node.type == "enum_item" and name_of(node) == name:
-            return tuple(_variants(node))
-    return None
+    node = enum_node(source, name)
+    return None if node is None else tuple(_variants(node))
+
+
+def enum_node(source: Source, name: str) -> Node | None:
+    """The enum of that name at file level; None where the file has no such enum."""
+    found = (node for node in source.root.named_children if node.type == "enum_item" and name_of(node) == name)
+    return next(found, None)
 
 
 def _variants(enum: Node) -> Iterator[Node]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from some import some
 
 from codegen.candle.tree import open_tree
+from codegen.paths import templates_dir
 from codegen.plan.decide import Scan, scan_tree
 from codegen.plan.model import State
 from codegen.spec.kinds import Gating
@@ -78,3 +80,30 @@ def test_every_foreign_entry_names_files_of_real_candle(real_scans: tuple[Scan, 
     reasons = {d.reason for scan in real_scans for d in scan.decisions if d.rule == "candle.foreign"}
 
     assert {entry.reason for entry in SPECS.candle.foreign} == reasons
+
+
+PASSING_ENUMS = {
+    "Error": "what went wrong; no kernel depends on it",
+    "D": "how a caller names a dimension",
+    "Op": "what autograd remembers",
+}
+"""Enums of Candle that the backend's sources name, and whose variants choose nothing that is computed."""
+
+
+def test_every_enum_that_chooses_a_kernel_is_watched() -> None:
+    """A variant of it that is new or renamed is an unknown site: specs/candle.yaml says which enums those are."""
+    tree = open_tree(TRIED[-1])
+    core = [path for path in tree.rust_files() if path.startswith("candle-core/src/")]
+    own = [path for path in core if "_backend/" not in path or "/cpu_backend/" in path]
+    declared = {name for path in own for name in re.findall(r"(?m)^\s*pub enum (\w+)", tree.read(path).decode())}
+    sources = [path for path in templates_dir().rglob("*") if path.is_file() and "rocm_backend" in path.parts]
+    assert len(sources) > 50
+    texts = [path.read_text(encoding="utf-8") for path in sources]
+    ours = {name for text in texts for name in re.findall(r"\b(?:enum|struct|type) (\w+)", text)}
+    used = {name for text in texts for name in re.findall(r"\b([A-Z]\w*)::[A-Z]", text)} - ours
+    watched = {choice.enum for choice in SPECS.candle.choices} | {enum.name for enum in SPECS.candle.enums} | {"DType"}
+    named = declared & used
+    print(sorted(named))
+
+    assert {"CmpOp", "ReduceOp", "CpuStorage", "Scalar", "DType", "Device"} <= named
+    assert named - watched - PASSING_ENUMS.keys() == set()

@@ -137,7 +137,7 @@ def test_a_renamed_enum_exits_4(mini: Mini) -> None:
     answer = mini.call("scan", str(mini.root))
     assert answer.code == 4
     assert "has no `enum Device` with a Cuda variant in candle-core (renamed, or moved?)" in answer.err
-    assert mini.call("scan", str(mini.root), "--json").json["problems"][-1]["path"] is None
+    assert mini.call("scan", str(mini.root), "--json").json["problems"][0]["path"] is None
 
 
 def test_json_follows_the_schema_and_lists_what_was_asked_for(mini: Mini) -> None:

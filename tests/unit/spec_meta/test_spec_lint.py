@@ -177,6 +177,13 @@ def test_a_family_without_its_template_and_a_template_without_its_family(reposit
     ("name", "old", "new"),
     [
         ("specs/providers.yaml", "library: rocblas", "library: rocblos"),
+        ("specs/candle.yaml", "family: reduce", "family: reduced"),
+        ("specs/candle.yaml", "  Metal: [Metal]", "  Matal: [Metal]"),
+        ("specs/candle.yaml", "  Metal: [Metal]", "  Metal: [Metal, Cuda]"),
+        ("specs/hip_api.yaml", "{error: hipError_t}", "{error: hipErrar_t}"),
+        ("specs/kernels/unary.yaml", "types: {dtype: float}", "types: {dtype: floot}"),
+        ("specs/kernels/unary.yaml", "expressions: {float: exp(x)}", "expressions: {integer: exp(x)}"),
+        ("specs/backend.yaml", "try_clone: [layout]", "try_clone: [lay-out]"),
         ("specs/acceptance.yaml", "pytest: [tests/", "pytest: [tests/no/"),
         ("specs/acceptance.yaml", "verify: [check-on", "verify: [chuck-on"),
     ],

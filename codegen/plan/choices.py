@@ -1,0 +1,124 @@
+"""Variants of Candle's enums that choose what is computed, held against what the kernels' specs answer.
+
+`ReduceOp::ArgMax` is the operation `argmax` of the family `reduce`: a match in rocm_backend/ops says so. A unary or
+binary operation is found by the `NAME` of Candle's implementation when the program runs, so that a renamed one would
+compile, and fail on ROCm alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.errors import Problem
+from codegen.kernels.dtypes import DTYPES
+from codegen.kernels.loader import load_family
+from codegen.render.element_types import DTYPE
+from codegen.spec.kinds import SiteKind
+from codegen.syntax.enum_sites import enum_site, named_operations, variant_sites
+from codegen.syntax.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codegen.candle.tree import CandleTree
+    from codegen.spec.loaded import LoadedSpecs
+    from codegen.spec.model import Choice
+    from codegen.syntax.site import Site
+
+REMEDY = "correct the entry under `choices` in specs/candle.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A variant, or a name, that no kernel of ours answers."""
+
+    site: Site
+    reason: str
+    may_stay: bool
+    """Whether ROCm can do without: it answers with an error. Else the backend would not compile."""
+
+
+def unanswered(choice: Choice, tree: CandleTree) -> tuple[Source, tuple[Unanswered, ...]] | None:
+    """The enum's file and what is not answered in it; None where the tree has no such file."""
+    if not tree.exists(choice.file):
+        return None
+    source = Source.parse(choice.file, tree.read(choice.file))
+    if choice.family is None:
+        return source, tuple(_element_types(source, choice, tree))
+    if choice.named_by is None:
+        return source, tuple(_matched(source, choice, choice.family))
+    return source, tuple(_named(source, choice, choice.family, choice.named_by))
+
+
+def missing_choices(tree: CandleTree, specs: LoadedSpecs) -> tuple[Problem, ...]:
+    """The enums under `choices` that are not where the specs say, in the crates that the tree has."""
+    crates = {crate.path for crate in tree.crates}
+    return tuple(
+        Problem(f"Candle {tree.release} has no `enum {choice.enum}` in {choice.file} (renamed, or moved?)")
+        for choice in specs.candle.choices
+        if choice.file.split("/", 1)[0] in crates and not _is_there(choice, tree)
+    )
+
+
+def _is_there(choice: Choice, tree: CandleTree) -> bool:
+    return tree.exists(choice.file) and bool(
+        enum_site(Source.parse(choice.file, tree.read(choice.file)), choice.enum, kind=SiteKind.OPERATION)
+    )
+
+
+def _operations(family: str) -> tuple[str, ...]:
+    return tuple(op.name for op in load_family(family).family.ops)
+
+
+def _spelled(operation: str) -> str:
+    """An operation as a variant spells it, but for the capitals: `geluerf` for `gelu_erf`."""
+    return operation.replace("_", "")
+
+
+def _matched(source: Source, choice: Choice, family: str) -> Iterator[Unanswered]:
+    sites = variant_sites(source, choice.enum, kind=SiteKind.OPERATION)
+    known = {_spelled(name): name for name in _operations(family)}
+    named = {site.name.lower() for site in sites}
+    gone = [name for spelled, name in known.items() if spelled not in named]
+    new = [site for site in sites if site.name.lower() not in known]
+    renamed = f"; no variant is {' or '.join(gone)} any more, was it renamed?" if gone else ""
+    for site in new:
+        reason = f"no operation of specs/kernels/{family}.yaml answers {choice.enum}::{site.name}{renamed}"
+        yield Unanswered(site, reason, may_stay=False)
+    whole = enum_site(source, choice.enum, kind=SiteKind.OPERATION)
+    if gone and not new and whole is not None:
+        reason = f"{choice.enum} has no variant for {', '.join(gone)} of specs/kernels/{family}.yaml any more"
+        yield Unanswered(whole, reason, may_stay=False)
+
+
+def _named(source: Source, choice: Choice, family: str, trait: str) -> Iterator[Unanswered]:
+    known = _operations(family)
+    operations = named_operations(source, trait, kind=SiteKind.OPERATION)
+    for operation in operations:
+        if operation.name not in known:
+            called = f"{operation.name}, as {choice.enum}::{operation.variant} is"
+            reason = f"no operation of specs/kernels/{family}.yaml is called {called}"
+            yield Unanswered(operation.site, reason, may_stay=True)
+    implemented = {operation.variant for operation in operations}
+    for site in variant_sites(source, choice.enum, kind=SiteKind.OPERATION):
+        if site.name not in implemented:
+            reason = f"{choice.enum}::{site.name} has no implementation of {trait} here whose NAME can be read"
+            yield Unanswered(site, reason, may_stay=True)
+
+
+def _element_types(source: Source, choice: Choice, tree: CandleTree) -> Iterator[Unanswered]:
+    if not tree.exists(DTYPE):
+        return
+    dtypes = variant_sites(Source.parse(DTYPE, tree.read(DTYPE)), "DType", kind=SiteKind.OPERATION)
+    known = {site.name for site in dtypes}
+    sites = variant_sites(source, choice.enum, kind=SiteKind.OPERATION)
+    for site in sites:
+        if site.name not in known:
+            yield Unanswered(site, f"{choice.enum}::{site.name} is no element type of `DType`", may_stay=False)
+    computed = {dtype.name for dtype in DTYPES}
+    missing = sorted(name for name in known - {site.name for site in sites} if name.lower() in computed)
+    whole = enum_site(source, choice.enum, kind=SiteKind.OPERATION)
+    if missing and whole is not None:
+        reason = f"{choice.enum} has no variant {', '.join(missing)}, which `DType` has"
+        yield Unanswered(whole, reason, may_stay=False)
