@@ -21,7 +21,10 @@ use crate::Result;
 const UNFOLDED_FROM_CHANNELS: usize = 128;
 
 /// The most bytes that are unfolded at a time; few in the crate's own tests.
-const UNFOLDED_BYTES: usize = if cfg!(test) { 16 << 10 } else { 256 << 20 };
+#[cfg(not(test))]
+const UNFOLDED_BYTES: usize = 256 << 20;
+#[cfg(test)]
+const UNFOLDED_BYTES: usize = 16 << 10;
 
 /// Input channels from which a transposed convolution in one dimension is a product first, whose rows are then added up.
 ///

@@ -230,6 +230,28 @@ mod tests {
     use crate::rocm_backend::testing::{by_rocblas, gpu, launches_of, Launched};
     use crate::{DType, Device, Tensor};
 
+    #[test]
+    fn calls_count_in_all_dimensions_but_the_whole_one() {
+        let mut batch = Merged::starting_at([7, 9]);
+        batch.rank = 3;
+        batch.sizes[..3].copy_from_slice(&[2, 3, 5]);
+        batch.strides[0][..3].copy_from_slice(&[1, 10, 100]);
+        batch.strides[1][..3].copy_from_slice(&[0, 1000, 20]);
+        let y_strides = contiguous_strides(&batch, 4);
+        assert_eq!(y_strides[..3], [4, 8, 24]);
+        for (whole, call, corners) in [
+            (1, 0, [7, 9, 0]),
+            (1, 1, [8, 9, 4]),
+            (1, 2, [107, 29, 24]),
+            (1, 9, [408, 89, 100]),
+            (0, 4, [117, 1029, 32]),
+            (2, 5, [28, 2009, 20]),
+        ] {
+            let found = corners_of(&batch, &y_strides, whole, call);
+            assert_eq!(found, corners, "call {call} without dimension {whole}");
+        }
+    }
+
     /// Rows, columns and number of the products of each call of rocBLAS.
     fn calls(launches: &[Launched]) -> Vec<[u32; 3]> {
         let products = launches.iter().filter(|launch| launch.kernel == "product");

@@ -256,6 +256,14 @@ mod tests {
                 assert_eq!(shape.dims(), [batch, heads, queries, columns], "{what}");
                 let names: Vec<_> = launched.iter().map(|l| l.kernel.as_str()).collect();
                 assert_eq!(names, vec![kernel.as_str(); launches], "{what}");
+                // 16 teams of a split each have sums for a row, and two numbers of its total; tiles are staged.
+                let lds = match kernel.strip_prefix("sdpa_split_f32_") {
+                    Some("64") => 16 * (64 + 2) * 4,
+                    Some("128") => 16 * (128 + 2) * 4,
+                    Some(_) => 16 * (256 + 2) * 4,
+                    None => 25600,
+                };
+                assert!(launched.iter().all(|launch| launch.lds == lds), "{what}");
                 for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
                     let error = (found - wanted).abs();
                     assert!(error < 1e-5, "{what}: {found} instead of {wanted} at {at}");
