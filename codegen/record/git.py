@@ -24,7 +24,7 @@ from codegen.terminal import shown_name
 from codegen.tree_path import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from subprocess import CompletedProcess
 
     from codegen.record.record import Record
@@ -115,7 +115,7 @@ def not_checked_out(root: Path) -> tuple[str, ...]:
     """Paths below `root`, sorted, of files that a sparse checkout leaves out; none where git cannot tell."""
     program = programs.find("git")
     checkout = _checkout_of(root) if program is not None else None
-    if program is None or checkout is None or not (checkout.own / "info" / "sparse-checkout").is_file():
+    if program is None or checkout is None or not _is(Path.is_file, _info(checkout, "sparse-checkout")):
         return ()
     try:
         with _private(program, checkout, root) as git:
@@ -200,19 +200,29 @@ def _checkout_of(root: Path) -> _Checkout | None:
 
 def _git_folder(path: Path) -> Path | None:
     """The folder that a `.git` is, or that it names."""
-    if path.is_file():
+    if _is(Path.is_file, path):
         named = _pointer(path)
         path = path.parent / named.removeprefix("gitdir: ") if named.startswith("gitdir: ") else path
     return path if _is_repository(path) else None
 
 
 def _is_repository(folder: Path) -> bool:
-    return (folder / "HEAD").is_file() and any((folder / name).exists() for name in ("objects", "commondir"))
+    return _is(Path.is_file, folder / "HEAD") and any(
+        _is(Path.exists, folder / name) for name in ("objects", "commondir")
+    )
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    """Whether a path is of that kind; one whose name is too long, for which `Path` has an error, is not."""
+    try:
+        return kind(path)
+    except OSError:
+        return False
 
 
 def _pointer(path: Path) -> str:
     """The one line of a file, empty where there is no such file."""
-    if not path.is_file():
+    if not _is(Path.is_file, path):
         return ""
     try:
         with path.open("rb") as file:
@@ -246,7 +256,7 @@ def _private(program: str, checkout: _Checkout, root: Path) -> Iterator[_Git]:
             links += [(f"info/{each}", _info(checkout, each)) for each in _INFO]
             links += [(each.name, each) for each in (checkout.own / "index", *checkout.own.glob("sharedindex.*"))]
             for link, target in links:
-                if target.is_file() or target.is_dir():
+                if _is(Path.is_file, target) or _is(Path.is_dir, target):
                     (own / link).symlink_to(target)
             for needed in ("refs", "objects"):
                 (own / needed).mkdir(exist_ok=True)
@@ -282,7 +292,7 @@ def _configuration(program: str, checkout: _Checkout, root: Path) -> bytes:
     """The harmless settings of the user and of the repository, as a file."""
     settings = _settings(program, root, "--global", "--includes")
     for file in (checkout.shared / "config", checkout.own / "config.worktree"):
-        if file.is_file():
+        if _is(Path.is_file, file):
             of_tree = _settings(program, root, "--file", str(file), "--no-includes")
             settings |= {name: value for name, value in of_tree.items() if name not in _OF_THE_USER_ONLY}
     sections: dict[str, list[str]] = {}

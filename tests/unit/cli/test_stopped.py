@@ -69,10 +69,16 @@ time.sleep(60)
 """A cargo that does not end when it is asked to."""
 
 
+def hear() -> None:
+    """Between fork and exec: as in a terminal, also where these tests run in the background or under nohup."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """A Python program with `codegen` in it, in a process of its own."""
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, preexec_fn=hear)
 
 
 # --- readers -----------------------------------------------------------------------------------------------------
@@ -148,8 +154,7 @@ def test_a_disk_that_is_full_for_both_streams(candle_rocm: CommandLine, candle: 
 
 
 @pytest.mark.parametrize("number", ENDING)
-@pytest.mark.parametrize("command", ["apply", "revert"])
-@pytest.mark.parametrize("steps", [40, 300])
+@pytest.mark.parametrize(("command", "steps"), [("apply", 300), ("revert", 40)])
 def test_stopped_in_the_midst_of_changes(
     candle_rocm: CommandLine, candle: Path, command: str, number: signal.Signals, steps: int
 ) -> None:
@@ -196,7 +201,13 @@ def test_verify_takes_what_it_started_with_it(
     words = ["verify", candle, "--only", "check-on", "--work", tmp_path / "work"]
     command = [sys.executable, "-m", "codegen", *map(str, words)]
     with subprocess.Popen(
-        command, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=hear,
     ) as process:
         while process.poll() is None and not pids.exists():
             time.sleep(0.05)

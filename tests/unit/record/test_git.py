@@ -413,3 +413,11 @@ def test_the_inside_of_a_git_folder_is_no_work_tree(checkout: Path) -> None:
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputOutputError, match="git cannot tell what is uncommitted"):
         uncommitted(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000], ids=["component", "path"])
+def test_a_name_that_is_too_long_leads_to_no_repository(tmp_path: Path, name: str) -> None:
+    (tmp_path / ".git").write_text(f"gitdir: {name}\n")
+
+    assert uncommitted(tmp_path) == ()
+    assert not_checked_out(tmp_path) == ()
