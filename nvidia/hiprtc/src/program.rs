@@ -49,6 +49,9 @@ pub unsafe fn text(string: *const c_char) -> Status<String> {
     Ok(unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned())
 }
 
+/// The header that hipRTC knows by itself, so that sources may include it; here everything is in the own header.
+const RUNTIME: &CStr = c"hip/hip_runtime.h";
+
 /// What a `hiprtcProgram` points to: a program of NVRTC.
 pub struct Program(pub Handle);
 
@@ -73,7 +76,7 @@ impl Program {
         }
         let (own_name, own) =
             (CString::new(HEADER).expect("no zeros"), CString::new(include_str!("hip_on_nvidia.h")).expect("no zeros"));
-        let (mut all, mut all_names) = (vec![own.as_ptr()], vec![own_name.as_ptr()]);
+        let (mut all, mut all_names) = (vec![own.as_ptr(), c"".as_ptr()], vec![own_name.as_ptr(), RUNTIME.as_ptr()]);
         if count > 0 {
             // SAFETY: by contract.
             all.extend_from_slice(unsafe { slice::from_raw_parts(headers, count) });
