@@ -111,20 +111,15 @@ impl Launcher for Recorder {
         Ok(((), self.room(bytes, true)?))
     }
 
-    unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> Result<(), Refusal> {
-        let sizes = launch.sizes().to_vec();
-        let hex = |(address, size): (&mut *mut std::ffi::c_void, usize)| {
-            // SAFETY: each argument is a value of so many bytes, which lives as long as the launch.
-            let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size) };
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-        };
+    unsafe fn enqueue(&self, launch: Launch<'_, Self>) -> Result<(), Refusal> {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (symbol, grid, block, lds) = (
             launch.kernel.symbol(),
             launch.grid,
             launch.block,
             launch.lds,
         );
-        let arguments = launch.addresses().iter_mut().zip(sizes).map(hex).collect();
+        let arguments = launch.bytes().map(hex).collect();
         self.launches.borrow_mut().push(Recorded {
             family: launch.kernel.family().name,
             symbol,

@@ -128,10 +128,13 @@ impl<'a, L: Launcher> Launch<'a, L> {
         &mut self.arguments[..self.count]
     }
 
-    /// Bytes of each argument.
+    /// The bytes of each argument.
     #[allow(dead_code)] // for launchers that look at launches
-    pub(crate) fn sizes(&self) -> &[usize] {
-        &self.sizes[..self.count]
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
+        let arguments = self.arguments.iter().zip(&self.sizes).take(self.count);
+        // SAFETY: each argument is a value of so many bytes, which lives as long as the launch.
+        arguments
+            .map(|(address, size)| unsafe { std::slice::from_raw_parts(address.cast(), *size) })
     }
 
     /// The same, through another launcher.

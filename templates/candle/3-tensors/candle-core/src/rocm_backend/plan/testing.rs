@@ -4,7 +4,6 @@ use super::launch::{Launch, Pointer};
 use super::launcher::{Card, Launcher, Limits, Refusal};
 use super::views::View;
 use std::cell::RefCell;
-use std::ffi::c_void;
 
 /// A launch without its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,13 +60,8 @@ impl Launcher for Recorder {
         self.workspace(bytes)
     }
 
-    unsafe fn enqueue(&self, mut launch: Launch<'_, Self>) -> Result<(), Refusal> {
-        let sizes = launch.sizes().to_vec();
-        let bytes = |(address, size): (&mut *mut c_void, usize)| {
-            // SAFETY: each argument is a value of so many bytes, which lives as long as the launch.
-            unsafe { std::slice::from_raw_parts(address.cast::<u8>(), size) }.to_vec()
-        };
-        let arguments = launch.addresses().iter_mut().zip(sizes).map(bytes);
+    unsafe fn enqueue(&self, launch: Launch<'_, Self>) -> Result<(), Refusal> {
+        let arguments = launch.bytes().map(<[u8]>::to_vec);
         self.arguments.borrow_mut().push(arguments.collect());
         self.launches.borrow_mut().push(Recorded {
             symbol: launch.kernel.symbol(),
