@@ -8,6 +8,7 @@ compile, and fail on ROCm alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from codegen.errors import Problem
@@ -43,12 +44,18 @@ def unanswered(choice: Choice, tree: CandleTree) -> tuple[Source, tuple[Unanswer
     """The enum's file and what is not answered in it; None where the tree has no such file."""
     if not tree.exists(choice.file):
         return None
-    source = Source.parse(choice.file, tree.read(choice.file))
+    source = _parsed(choice.file, tree.read(choice.file))
     if choice.family is None:
         return source, tuple(_element_types(source, choice, tree))
     if choice.named_by is None:
         return source, tuple(_matched(source, choice, choice.family))
     return source, tuple(_named(source, choice, choice.family, choice.named_by))
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: str, text: bytes) -> Source:
+    """The same for all enums of a file, of which Candle's op.rs has four."""
+    return Source.parse(path, text)
 
 
 def missing_choices(tree: CandleTree, specs: LoadedSpecs) -> tuple[Problem, ...]:
@@ -63,7 +70,7 @@ def missing_choices(tree: CandleTree, specs: LoadedSpecs) -> tuple[Problem, ...]
 
 def _is_there(choice: Choice, tree: CandleTree) -> bool:
     return tree.exists(choice.file) and bool(
-        enum_site(Source.parse(choice.file, tree.read(choice.file)), choice.enum, kind=SiteKind.OPERATION)
+        enum_site(_parsed(choice.file, tree.read(choice.file)), choice.enum, kind=SiteKind.OPERATION)
     )
 
 
@@ -110,7 +117,7 @@ def _named(source: Source, choice: Choice, family: str, trait: str) -> Iterator[
 def _element_types(source: Source, choice: Choice, tree: CandleTree) -> Iterator[Unanswered]:
     if not tree.exists(DTYPE):
         return
-    dtypes = variant_sites(Source.parse(DTYPE, tree.read(DTYPE)), "DType", kind=SiteKind.OPERATION)
+    dtypes = variant_sites(_parsed(DTYPE, tree.read(DTYPE)), "DType", kind=SiteKind.OPERATION)
     known = {site.name for site in dtypes}
     sites = variant_sites(source, choice.enum, kind=SiteKind.OPERATION)
     for site in sites:
