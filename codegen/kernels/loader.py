@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from codegen.errors import Location, Problem, SpecInvalid
+from codegen.kernels import blocks
 from codegen.kernels.model import Family, Kernel, kernels_of
 from codegen.paths import specs_dir
 from codegen.spec.document import Document, Mark, read_document
@@ -45,7 +46,8 @@ def load_families(root: Path | None = None) -> tuple[LoadedFamily, ...]:
     Raises SpecInvalid with everything that is wrong in any of the files.
     """
     folder = (root or specs_dir()) / FOLDER
-    read = [_read(path.name, path.read_bytes()) for path in sorted(folder.glob("*.yaml"))]
+    formats = _formats(root)
+    read = [_read(path.name, path.read_bytes(), formats) for path in sorted(folder.glob("*.yaml"))]
     loaded = [family for family, _ in read if family is not None]
     problems = [problem for _, findings in read for problem in findings]
     problems += _same_symbols(loaded)
@@ -59,15 +61,18 @@ def load_family(name: str, root: Path | None = None) -> LoadedFamily:
     path = (root or specs_dir()) / FOLDER / f"{name}.yaml"
     if not path.is_file():
         raise SpecInvalid(Problem(f"specs/{FOLDER}/{path.name} does not exist"), remedy=_REMEDY)
-    family, problems = _read(path.name, path.read_bytes())
+    family, problems = _read(path.name, path.read_bytes(), _formats(root))
     if family is None or problems:
         raise SpecInvalid(problems, remedy=_REMEDY)
     return family
 
 
 @cache  # YAML is slow to read, and one process may ask for the specs often
-def _read(name: str, content: bytes) -> tuple[LoadedFamily | None, tuple[Problem, ...]]:
-    """The family in the file of that name and content, and everything that is wrong with it."""
+def _read(name: str, content: bytes, formats: bytes) -> tuple[LoadedFamily | None, tuple[Problem, ...]]:
+    """The family in the file of that name and content, and everything that is wrong with it.
+
+    `formats` is the content of specs/blocks.yaml.
+    """
     document = read_document(f"specs/{FOLDER}/{name}", content)
     family, findings = validate(document, Family)
     problems = [*document.problems, *findings]
@@ -76,7 +81,12 @@ def _read(name: str, content: bytes) -> tuple[LoadedFamily | None, tuple[Problem
     if f"{family.family}.yaml" != name:
         problems.append(document.problem(f"family '{family.family}' belongs in {family.family}.yaml", _top(document)))
     lines = _lines(document)
+    family = family.with_formats(blocks.read_blocks(formats))
     return LoadedFamily(family, document.file, document.text, kernels_of(family, lines), lines), tuple(problems)
+
+
+def _formats(root: Path | None) -> bytes:
+    return ((root or specs_dir()) / blocks.FILE).read_bytes()
 
 
 def _top(document: Document) -> Mark:

@@ -16,7 +16,9 @@ from codegen.kernels.dtypes import DType, Kind, expand
 from codegen.spec.model import Model, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from codegen.kernels.blocks import Block
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
 
@@ -144,6 +146,8 @@ class Family(Model):
     tuned: dict[Architectures, dict[Name, int]] = Field(default_factory=dict)
     """Those of them that differ on some architectures."""
     variants: tuple[Variant, ...] = (Variant(name="", about="The only form."),)
+    blocks: bool = False
+    """Whether ops are instantiated for each of GGML's block formats (specs/blocks.yaml), in place of variants."""
     budget: Budget
     contract: Contract
     ops: Annotated[tuple[Op, ...], Field(min_length=1)]
@@ -153,6 +157,8 @@ class Family(Model):
         names = [op.name for op in self.ops]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"op {twice[0]} is listed twice")
+        if self.blocks and "variants" in self.model_fields_set:
+            raise ValueError("a family of block formats has no variants of its own")
         variants = {variant.name for variant in self.variants}
         for op in self.ops:
             if strange := set(op.variants or ()) - variants:
@@ -161,6 +167,13 @@ class Family(Model):
             if strange := numbers.keys() - self.launch.keys():
                 raise ValueError(f"{architectures} tunes '{min(strange)}', which `launch` does not have")
         return self
+
+    def with_formats(self, formats: Iterable[Block]) -> Family:
+        """The family with a variant for each block format, if it has them."""
+        if not self.blocks:
+            return self
+        made = tuple(Variant(name=block.name, about=f"{block.elements} elements in {block.bytes} bytes.") for block in formats)
+        return self.model_copy(update={"variants": made})
 
     def numbers(self, architecture: str) -> dict[str, int]:
         """The launch numbers on an architecture: what the longest name that it begins with says, or the usual."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.errors import Location
+from codegen.kernels.blocks import load_blocks
 from codegen.kernels.dtypes import DTYPES, Kind
 from codegen.kernels.layout import MAX_RANK
 from codegen.kernels.loader import LoadedFamily, load_families
@@ -110,7 +111,7 @@ def family_template(name: str) -> str:
     return f"hip/{name}.hip.j2"
 
 
-HEADER_NAMES = frozenset({"header", "max_rank", "integers"})
+HEADER_NAMES = frozenset({"header", "max_rank", "integers", "blocks"})
 FAMILY_NAMES = frozenset({"header", "tunings", "family", "launch", "ops", "kernels", "line_of"})
 
 
@@ -121,7 +122,12 @@ def _header_templates(root: Path) -> list[Path]:
 def _header(name: str, root: Path) -> str:
     template = f"hip/{HEADERS}/{name}"
     integers = [element for element in DTYPES if element.kind is Kind.INTEGER]
-    context = {"header": KernelHeader(f"templates/{template}"), "max_rank": MAX_RANK, "integers": integers}
+    context = {
+        "header": KernelHeader(f"templates/{template}"),
+        "max_rank": MAX_RANK,
+        "integers": integers,
+        "blocks": load_blocks(),
+    }
     return render(template, context, root=root)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from codegen.kernels.architectures import ARCHITECTURES
+from codegen.kernels.blocks import Block, load_blocks
 from codegen.kernels.dtypes import DTYPES, GROUPS, WIDEST, WIDTHS, DType, dtype, expand
 from codegen.kernels.layout import MAX_RANK
 from codegen.kernels.tuning import longest_first
@@ -97,6 +98,11 @@ class KernelTable:
         tunings = longest_first({prefix for family in specs for prefix in family.tuned})
         rows = tuple(_family(number, family, tunings) for number, family in enumerate(specs))
         return cls(rows, tuple(headers), tunings)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The formats of quantized blocks, which are the variants of the families that have them."""
+        return load_blocks()
 
     @property
     def elements(self) -> tuple[DType, ...]:

@@ -5,6 +5,10 @@ use crate::rocm_backend::plan::table::FAMILIES;
 /// Headers that the sources include, below `candle_rocm/`.
 pub(super) const HEADERS: &[(&str, &str)] = &[
     (
+        "candle_rocm/activations.h",
+        include_str!("hip/candle_rocm/activations.h"),
+    ),
+    (
         "candle_rocm/arithmetic.h",
         include_str!("hip/candle_rocm/arithmetic.h"),
     ),
@@ -12,6 +16,11 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
         "candle_rocm/atomic.h",
         include_str!("hip/candle_rocm/atomic.h"),
     ),
+    (
+        "candle_rocm/blocks.h",
+        include_str!("hip/candle_rocm/blocks.h"),
+    ),
+    ("candle_rocm/dot.h", include_str!("hip/candle_rocm/dot.h")),
     (
         "candle_rocm/dtype.h",
         include_str!("hip/candle_rocm/dtype.h"),
@@ -41,6 +50,7 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
 
 /// One for each family, by its number.
 pub(super) const SOURCES: [&str; FAMILIES] = [
+    include_str!("hip/activations.hip"),
     include_str!("hip/argsort.hip"),
     include_str!("hip/binary.hip"),
     include_str!("hip/cast.hip"),
@@ -56,6 +66,7 @@ pub(super) const SOURCES: [&str; FAMILIES] = [
     include_str!("hip/parametric.hip"),
     include_str!("hip/permute.hip"),
     include_str!("hip/pool.hip"),
+    include_str!("hip/quantized.hip"),
     include_str!("hip/random.hip"),
     include_str!("hip/reduce.hip"),
     include_str!("hip/rope.hip"),

@@ -154,8 +154,109 @@ pub(crate) const TUNINGS: [&str; 1] = ["sm"];
 /// Dimensions that a layout can have after merging.
 pub(crate) const MAX_RANK: usize = 8;
 
+/// A format of quantized blocks; kernels are made for each, and numbered in this order.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) name: &'static str,
+    /// Of a block.
+    pub(crate) elements: usize,
+    pub(crate) bytes: usize,
+}
+
+/// GGML's formats.
+pub(crate) const BLOCKS: [Block; 12] = [
+    Block {
+        name: "q4_0",
+        elements: 32,
+        bytes: 18,
+    },
+    Block {
+        name: "q4_1",
+        elements: 32,
+        bytes: 20,
+    },
+    Block {
+        name: "q5_0",
+        elements: 32,
+        bytes: 22,
+    },
+    Block {
+        name: "q5_1",
+        elements: 32,
+        bytes: 24,
+    },
+    Block {
+        name: "q8_0",
+        elements: 32,
+        bytes: 34,
+    },
+    Block {
+        name: "q8_1",
+        elements: 32,
+        bytes: 36,
+    },
+    Block {
+        name: "q2k",
+        elements: 256,
+        bytes: 84,
+    },
+    Block {
+        name: "q3k",
+        elements: 256,
+        bytes: 110,
+    },
+    Block {
+        name: "q4k",
+        elements: 256,
+        bytes: 144,
+    },
+    Block {
+        name: "q5k",
+        elements: 256,
+        bytes: 176,
+    },
+    Block {
+        name: "q6k",
+        elements: 256,
+        bytes: 210,
+    },
+    Block {
+        name: "q8k",
+        elements: 256,
+        bytes: 292,
+    },
+];
+
 /// How many families there are.
-pub(crate) const FAMILIES: usize = 24;
+pub(crate) const FAMILIES: usize = 26;
+
+/// Rows rounded to 8 bits in blocks of 32, to be multiplied with quantized matrices.
+pub(crate) mod activations {
+    use super::*;
+
+    pub(crate) const BLOCK: usize = 256;
+    pub(crate) const PART: usize = 32;
+
+    pub(crate) const FAMILY: &Family = &Family {
+        number: 0,
+        name: "activations",
+        variants: &[""],
+        kernels: 3,
+    };
+
+    /// d = max |x| / 127 and q = round(x / d) of each part, and the sums of its two halves' q
+    pub(crate) const QUANTIZE_ROWS: Op = Op {
+        family: FAMILY,
+        name: "quantize_rows",
+        first: 0,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[0],
+        distinct: false,
+    };
+
+    /// All ops of the family.
+    pub(crate) const OPS: &[Op] = &[QUANTIZE_ROWS];
+}
 
 /// The indices that sort each row.
 pub(crate) mod argsort {
@@ -165,7 +266,7 @@ pub(crate) mod argsort {
     pub(crate) const PER_THREAD: usize = 8;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 0,
+        number: 1,
         name: "argsort",
         variants: &["", "tiles", "merge"],
         kernels: 12,
@@ -199,7 +300,7 @@ pub(crate) mod binary {
     pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 1,
+        number: 2,
         name: "binary",
         variants: &[""],
         kernels: 60,
@@ -276,7 +377,7 @@ pub(crate) mod cast {
     pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 2,
+        number: 3,
         name: "cast",
         variants: &[""],
         kernels: 100,
@@ -303,7 +404,7 @@ pub(crate) mod compare {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 3,
+        number: 4,
         name: "compare",
         variants: &[""],
         kernels: 60,
@@ -385,7 +486,7 @@ pub(crate) mod conv {
     pub(crate) const TILED_FROM_CHANNELS: usize = 16;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 4,
+        number: 5,
         name: "conv",
         variants: &[""],
         kernels: 24,
@@ -433,7 +534,7 @@ pub(crate) mod copy {
     pub(crate) const IN_FLIGHT: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 5,
+        number: 6,
         name: "copy",
         variants: &[""],
         kernels: 10,
@@ -470,7 +571,7 @@ pub(crate) mod fill {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 6,
+        number: 7,
         name: "fill",
         variants: &[""],
         kernels: 5,
@@ -503,7 +604,7 @@ pub(crate) mod im2col {
     pub(crate) const TILE_BYTES: Tuned = Tuned([16384, 32768]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 7,
+        number: 8,
         name: "im2col",
         variants: &[""],
         kernels: 8,
@@ -543,7 +644,7 @@ pub(crate) mod index_add {
     pub(crate) const ROWS: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 8,
+        number: 9,
         name: "index_add",
         variants: &["", "sorted"],
         kernels: 20,
@@ -579,7 +680,7 @@ pub(crate) mod indexing {
     pub(crate) const WALK: usize = 32768;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 9,
+        number: 10,
         name: "indexing",
         variants: &["", "marked"],
         kernels: 16,
@@ -633,7 +734,7 @@ pub(crate) mod matmul {
     pub(crate) const DEPTH: usize = 16;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 10,
+        number: 11,
         name: "matmul",
         variants: &[""],
         kernels: 4,
@@ -664,7 +765,7 @@ pub(crate) mod norm {
     pub(crate) const HELD_16: Tuned = Tuned([32, 64]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 11,
+        number: 12,
         name: "norm",
         variants: &["held", "streamed"],
         kernels: 16,
@@ -706,7 +807,7 @@ pub(crate) mod parametric {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 12,
+        number: 13,
         name: "parametric",
         variants: &[""],
         kernels: 20,
@@ -760,7 +861,7 @@ pub(crate) mod permute {
     pub(crate) const LEAST_TILES: usize = 16;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 13,
+        number: 14,
         name: "permute",
         variants: &[""],
         kernels: 5,
@@ -788,7 +889,7 @@ pub(crate) mod pool {
     pub(crate) const BLOCKS: usize = 8192;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 14,
+        number: 15,
         name: "pool",
         variants: &[""],
         kernels: 20,
@@ -818,6 +919,130 @@ pub(crate) mod pool {
     pub(crate) const OPS: &[Op] = &[AVG_POOL2D, MAX_POOL2D];
 }
 
+/// GGML's quantized blocks read as numbers, and multiplied with rows of 8-bit numbers.
+pub(crate) mod quantized {
+    use super::*;
+
+    pub(crate) const BLOCK: usize = 256;
+    pub(crate) const QUAD: usize = 4;
+
+    pub(crate) const FAMILY: &Family = &Family {
+        number: 16,
+        name: "quantized",
+        variants: &[
+            "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1", "q2k", "q3k", "q4k", "q5k", "q6k",
+            "q8k",
+        ],
+        kernels: 96,
+    };
+
+    /// 32 elements in 18 bytes.
+    pub(crate) const FORM_Q4_0: usize = 0;
+    /// 32 elements in 20 bytes.
+    pub(crate) const FORM_Q4_1: usize = 1;
+    /// 32 elements in 22 bytes.
+    pub(crate) const FORM_Q5_0: usize = 2;
+    /// 32 elements in 24 bytes.
+    pub(crate) const FORM_Q5_1: usize = 3;
+    /// 32 elements in 34 bytes.
+    pub(crate) const FORM_Q8_0: usize = 4;
+    /// 32 elements in 36 bytes.
+    pub(crate) const FORM_Q8_1: usize = 5;
+    /// 256 elements in 84 bytes.
+    pub(crate) const FORM_Q2K: usize = 6;
+    /// 256 elements in 110 bytes.
+    pub(crate) const FORM_Q3K: usize = 7;
+    /// 256 elements in 144 bytes.
+    pub(crate) const FORM_Q4K: usize = 8;
+    /// 256 elements in 176 bytes.
+    pub(crate) const FORM_Q5K: usize = 9;
+    /// 256 elements in 210 bytes.
+    pub(crate) const FORM_Q6K: usize = 10;
+    /// 256 elements in 292 bytes.
+    pub(crate) const FORM_Q8K: usize = 11;
+
+    /// y[i] = the number that element i of the blocks stands for
+    pub(crate) const DEQUANTIZE: Op = Op {
+        family: FAMILY,
+        name: "dequantize",
+        first: 0,
+        types: &[TypeSet::of(&[Element::F16, Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// y[i, k] = element k of row ids[i]
+    pub(crate) const DEQUANTIZE_ROWS: Op = Op {
+        family: FAMILY,
+        name: "dequantize_rows",
+        first: 24,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// y[m, n] = sum over k of w[n, k] a[m, k], a wave to a row of w, for one row of a
+    pub(crate) const MULTIPLY_1: Op = Op {
+        family: FAMILY,
+        name: "multiply_1",
+        first: 36,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// As multiply_1, for two rows of a.
+    pub(crate) const MULTIPLY_2: Op = Op {
+        family: FAMILY,
+        name: "multiply_2",
+        first: 48,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// As multiply_1, for up to four rows of a.
+    pub(crate) const MULTIPLY_4: Op = Op {
+        family: FAMILY,
+        name: "multiply_4",
+        first: 60,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// As multiply_1, for up to eight rows of a.
+    pub(crate) const MULTIPLY_8: Op = Op {
+        family: FAMILY,
+        name: "multiply_8",
+        first: 72,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// y[p, n] = sum over k of w[ids[p], n, k] a[row of p, k], a wave to each n of a pair p
+    pub(crate) const MULTIPLY_EXPERTS: Op = Op {
+        family: FAMILY,
+        name: "multiply_experts",
+        first: 84,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// All ops of the family.
+    pub(crate) const OPS: &[Op] = &[
+        DEQUANTIZE,
+        DEQUANTIZE_ROWS,
+        MULTIPLY_1,
+        MULTIPLY_2,
+        MULTIPLY_4,
+        MULTIPLY_8,
+        MULTIPLY_EXPERTS,
+    ];
+}
+
 /// Random numbers from a counter, the same on every device.
 pub(crate) mod random {
     use super::*;
@@ -825,7 +1050,7 @@ pub(crate) mod random {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 15,
+        number: 17,
         name: "random",
         variants: &[""],
         kernels: 15,
@@ -880,7 +1105,7 @@ pub(crate) mod reduce {
     pub(crate) const LEAST_PARTIALS: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 16,
+        number: 18,
         name: "reduce",
         variants: &["rows", "columns", "finish"],
         kernels: 150,
@@ -954,7 +1179,7 @@ pub(crate) mod rope {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 17,
+        number: 19,
         name: "rope",
         variants: &[""],
         kernels: 8,
@@ -999,7 +1224,7 @@ pub(crate) mod scatter_add {
     pub(crate) const MAX_STEPS: usize = 8388608;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 18,
+        number: 20,
         name: "scatter_add",
         variants: &["", "columns", "lds"],
         kernels: 30,
@@ -1042,7 +1267,7 @@ pub(crate) mod sdpa {
     pub(crate) const LEAST_KEYS: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 19,
+        number: 21,
         name: "sdpa",
         variants: &["64", "128", "256", ""],
         kernels: 21,
@@ -1115,7 +1340,7 @@ pub(crate) mod softmax {
     pub(crate) const HELD: Tuned = Tuned([32, 16]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 20,
+        number: 22,
         name: "softmax",
         variants: &["held", "streamed", "totals", "chunks"],
         kernels: 18,
@@ -1161,7 +1386,7 @@ pub(crate) mod unary {
     pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 21,
+        number: 23,
         name: "unary",
         variants: &[""],
         kernels: 149,
@@ -1384,7 +1609,7 @@ pub(crate) mod upsample {
     pub(crate) const BILINEAR_LANES: usize = 4;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 22,
+        number: 24,
         name: "upsample",
         variants: &[""],
         kernels: 14,
@@ -1421,7 +1646,7 @@ pub(crate) mod r#where {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 23,
+        number: 25,
         name: "where",
         variants: &[""],
         kernels: 16,

@@ -8,8 +8,8 @@ use crate::rocm_backend::plan::scatter_add::Adding;
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::upsample::{bilinear, Aligned};
 use crate::rocm_backend::plan::{
-    self, im2col, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel, Number, Op,
-    Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
+    self, im2col, quantized, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel,
+    Number, Op, Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
 };
 use serde::Deserialize;
 
@@ -199,6 +199,28 @@ pub(crate) enum Operation {
         x: Tensor,
         form: Option<String>,
     },
+    /// Blocks are a tensor of bytes.
+    Dequantize {
+        x: Blocks,
+        y: Tensor,
+    },
+    DequantizeRows {
+        x: Blocks,
+        ids: Ids,
+        y: Tensor,
+    },
+    QuantizedExperts {
+        x: Tensor,
+        w: Blocks,
+        experts: usize,
+        ids: Ids,
+        y: Tensor,
+    },
+    QuantizedMatmul {
+        x: Tensor,
+        w: Blocks,
+        y: Tensor,
+    },
     Random {
         op: String,
         y: Tensor,
@@ -239,6 +261,28 @@ impl Ids {
     /// Those without gaps.
     fn contiguous(&self) -> Result<(Indices, &[usize]), Refusal> {
         Ok((self.indices()?, self.tensor.contiguous()?.shape))
+    }
+}
+
+/// Rows of quantized blocks.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Blocks {
+    bytes: Tensor,
+    format: String,
+    shape: [usize; 2],
+}
+
+impl Blocks {
+    fn planned(&self) -> Result<quantized::Blocks, Refusal> {
+        let mut formats = table::BLOCKS.iter();
+        let found = formats.position(|block| block.name == self.format);
+        let [rows, columns] = self.shape;
+        Ok(quantized::Blocks {
+            start: self.bytes.start()?,
+            format: found.ok_or_else(|| Refusal(format!("no block format `{}`", self.format)))?,
+            rows,
+            columns,
+        })
     }
 }
 
@@ -319,6 +363,42 @@ impl Operation {
     /// Has the recorder write down what is launched.
     pub(crate) fn plan(&self, recorder: &Recorder) -> Result<(), Refusal> {
         match self {
+            Self::Dequantize { x, y } => {
+                quantized::dequantize(recorder, x.planned()?, y.element()?, y.start()?)
+            }
+            Self::DequantizeRows { x, ids, y } => {
+                let [n, step] = [ids.tensor.shape[0], ids.tensor.strides[0]];
+                quantized::dequantize_rows(
+                    recorder,
+                    x.planned()?,
+                    ids.indices()?,
+                    [n, step],
+                    y.start()?,
+                )
+            }
+            Self::QuantizedExperts {
+                x,
+                w,
+                experts,
+                ids,
+                y,
+            } => {
+                let (ids, shape) = ids.contiguous()?;
+                let chosen = quantized::Chosen {
+                    ids,
+                    experts: *experts,
+                    pairs: shape.iter().product(),
+                };
+                let (x, element) = (x.operand()?, x.element()?);
+                quantized::multiply_experts(recorder, w.planned()?, x, element, chosen, y.start()?)
+            }
+            Self::QuantizedMatmul { x, w, y } => quantized::multiply(
+                recorder,
+                w.planned()?,
+                x.operand()?,
+                x.element()?,
+                y.start()?,
+            ),
             Self::Unary { op, x, y } => {
                 let kernel = kernel(table::unary::OPS, op, &[x])?;
                 plan::unary(recorder, kernel, x.operand()?, y.output()?)

@@ -30,7 +30,7 @@ mod memory_stats;
 mod miopen;
 pub mod ops;
 mod parts;
-mod plan;
+pub(crate) mod plan;
 mod queue;
 mod readback;
 mod rocm_error;

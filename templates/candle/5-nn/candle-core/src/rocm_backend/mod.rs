@@ -31,7 +31,7 @@ mod miopen;
 mod nn_plan;
 pub mod ops;
 mod parts;
-mod plan;
+pub(crate) mod plan;
 mod queue;
 mod readback;
 mod rocm_error;

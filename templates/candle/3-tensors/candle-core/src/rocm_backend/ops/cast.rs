@@ -7,7 +7,7 @@ use crate::rocm_backend::RocmStorage;
 use crate::{DType, Layout, Result};
 
 /// A new contiguous tensor with the elements as another type.
-pub(in crate::rocm_backend) fn to_dtype(
+pub(crate) fn to_dtype(
     x: &RocmStorage,
     layout: &Layout,
     dtype: DType,

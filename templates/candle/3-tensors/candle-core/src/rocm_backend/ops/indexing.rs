@@ -6,7 +6,7 @@ use crate::rocm_backend::RocmStorage;
 use crate::{Layout, Result};
 
 /// x with `ids` (one dimension, any stride) in place of `dim`: y[l, i, r] = x[l, ids[i], r].
-pub(in crate::rocm_backend) fn index_select(
+pub(crate) fn index_select(
     x: &RocmStorage,
     ids: &RocmStorage,
     layout: &Layout,

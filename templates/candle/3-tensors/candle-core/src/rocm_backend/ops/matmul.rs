@@ -18,7 +18,7 @@ const OP: &str = "matmul";
 /// The most rows that batches are stacked to.
 const MAX_ROWS: usize = i32::MAX as usize;
 
-pub(in crate::rocm_backend) fn matmul(
+pub(crate) fn matmul(
     lhs: &RocmStorage,
     rhs: &RocmStorage,
     (b, m, n, k): (usize, usize, usize, usize),

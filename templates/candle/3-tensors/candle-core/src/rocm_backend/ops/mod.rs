@@ -26,6 +26,7 @@ mod own_matmul;
 mod parametric;
 mod planes;
 mod pool;
+mod quantized;
 mod random;
 mod reduce;
 mod scatter_add;
@@ -36,7 +37,7 @@ mod where_cond;
 
 pub use argsort::argsort;
 pub(super) use binary::binary_impl;
-pub(super) use cast::to_dtype;
+pub(crate) use cast::to_dtype;
 pub(super) use compare::cmp;
 pub(super) use conv::{conv1d, conv2d, conv_transpose1d, conv_transpose2d};
 pub(super) use copy::{copy2d, copy_strided_src, try_clone};
@@ -46,10 +47,14 @@ pub(super) use host::{
     to_cpu_storage,
 };
 pub(super) use index_add::index_add;
-pub(super) use indexing::{gather, index_select, scatter_set};
-pub(super) use matmul::matmul;
+pub(crate) use indexing::index_select;
+pub(super) use indexing::{gather, scatter_set};
+pub(crate) use matmul::matmul;
 pub(super) use parametric::{affine, elu, powf};
 pub(super) use pool::{avg_pool2d, max_pool2d};
+pub(crate) use quantized::{
+    dequantize, dequantize_rows, multiply_blocks, multiply_experts, Blocks,
+};
 pub(super) use random::{rand_normal, rand_uniform};
 pub(super) use reduce::reduce_op;
 pub(super) use scatter_add::scatter_add_set;

@@ -18,6 +18,7 @@ mod matmul;
 mod number;
 mod planes;
 mod pool;
+pub(crate) mod quantized;
 pub(crate) mod random;
 mod reduce;
 pub(crate) mod scatter_add;

@@ -1,0 +1,128 @@
+//! Quantized tensors on a ROCm device.
+use super::{GgmlDType, GgmlType, QStorage};
+use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
+use crate::{CpuStorage, DType, Device, Result, Storage};
+
+mod compute;
+mod imatrix;
+
+/// The blocks of a quantized tensor in a GPU's memory, byte for byte as in a GGUF file.
+#[derive(Debug)]
+pub struct QRocmStorage {
+    /// Bytes; of formats without blocks the numbers themselves.
+    blocks: RocmStorage,
+    dtype: GgmlDType,
+}
+
+impl QRocmStorage {
+    /// Blocks of zeros for `elem_count` elements.
+    pub fn zeros(device: &RocmDevice, elem_count: usize, dtype: GgmlDType) -> Result<Self> {
+        let size = elem_count.div_ceil(dtype.block_size()) * dtype.type_size();
+        let mut zeros = Self::uninit(device, size, dtype)?;
+        zeros.blocks.hip_memory_mut().fill_zero()?;
+        Ok(zeros)
+    }
+
+    fn uninit(device: &RocmDevice, size: usize, dtype: GgmlDType) -> Result<Self> {
+        let blocks = RocmStorage::new(size, plain(dtype).unwrap_or(DType::U8), device)?;
+        Ok(Self { blocks, dtype })
+    }
+
+    fn from_bytes(device: &RocmDevice, bytes: &[u8], dtype: GgmlDType) -> Result<Self> {
+        let mut made = Self::uninit(device, bytes.len(), dtype)?;
+        made.blocks.copy_from_host(bytes)?;
+        Ok(made)
+    }
+
+    /// The format of the blocks.
+    pub fn dtype(&self) -> GgmlDType {
+        self.dtype
+    }
+
+    /// The device that the blocks are on.
+    pub fn device(&self) -> &RocmDevice {
+        self.blocks.device()
+    }
+
+    /// Bytes of all blocks.
+    pub fn storage_size_in_bytes(&self) -> usize {
+        self.blocks.size()
+    }
+
+    /// A copy of the blocks in the host's memory.
+    pub fn data(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.blocks.size()];
+        self.blocks.copy_to_host(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The address of the blocks on the device.
+    pub fn device_ptr(&self) -> Result<*const u8> {
+        Ok(self.blocks.hip_memory().as_ptr().cast())
+    }
+
+    /// Makes these the blocks of f32 numbers on the device. The host rounds them, as for CUDA.
+    pub fn quantize(&mut self, src: &RocmStorage) -> Result<()> {
+        let src = numbers(src)?;
+        self.replace(&src, |blocks, src| blocks.quantize(src))
+    }
+
+    /// Makes these the blocks of f32 numbers in the host's memory.
+    pub fn quantize_onto(&mut self, src: &CpuStorage) -> Result<()> {
+        let src = CpuStorage::F32(src.as_slice::<f32>()?.to_vec());
+        self.replace(&src, |blocks, src| blocks.quantize(src))
+    }
+
+    /// Has blocks of f32 numbers made in the host's memory, and copies them.
+    fn replace(
+        &mut self,
+        src: &CpuStorage,
+        quantize: impl FnOnce(&mut QStorage, &Storage) -> Result<()>,
+    ) -> Result<()> {
+        let src = src.as_slice::<f32>()?;
+        let block = self.dtype.block_size();
+        let wanted = self.storage_size_in_bytes() / self.dtype.type_size() * block;
+        if src.len() != wanted {
+            let message = format!("{} numbers do not fill blocks of {wanted}", src.len());
+            return Err(RocmError::Other(message).into());
+        }
+        let mut blocks = Device::Cpu.qzeros(src.len(), self.dtype)?;
+        quantize(&mut blocks, &Storage::Cpu(CpuStorage::F32(src.to_vec())))?;
+        self.blocks.copy_from_host(&blocks.data()?)
+    }
+}
+
+/// All f32 numbers of a tensor.
+fn numbers(src: &RocmStorage) -> Result<CpuStorage> {
+    if src.dtype() != DType::F32 {
+        return Err(crate::Error::UnsupportedDTypeForOp(src.dtype(), "quantize").bt());
+    }
+    let mut bytes = vec![0; src.size()];
+    src.copy_to_host(&mut bytes)?;
+    let numbers = bytes.chunks_exact(4);
+    let numbers = numbers.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+    Ok(CpuStorage::F32(numbers.collect()))
+}
+
+/// The element type of a format that is none of blocks.
+fn plain(dtype: GgmlDType) -> Option<DType> {
+    match dtype {
+        GgmlDType::F32 => Some(DType::F32),
+        GgmlDType::F16 => Some(DType::F16),
+        GgmlDType::BF16 => Some(DType::BF16),
+        _ => None,
+    }
+}
+
+/// Blocks copied to a device.
+pub fn load_quantized<T: GgmlType + Send + Sync + 'static>(
+    device: &RocmDevice,
+    blocks: &[T],
+) -> Result<QStorage> {
+    // SAFETY: blocks are plain bytes without gaps: Candle asserts their sizes.
+    let bytes = unsafe {
+        std::slice::from_raw_parts(blocks.as_ptr().cast::<u8>(), std::mem::size_of_val(blocks))
+    };
+    let blocks = QRocmStorage::from_bytes(device, bytes, T::DTYPE)?;
+    Ok(QStorage::Rocm(blocks))
+}

@@ -1,0 +1,28 @@
+//! Quantization that weighs columns by their importance.
+use super::{numbers, QRocmStorage};
+use crate::rocm_backend::RocmStorage;
+use crate::{CpuStorage, Result};
+
+impl QRocmStorage {
+    /// As `quantize`, with the importance of each of a row's columns.
+    pub fn quantize_imatrix(
+        &mut self,
+        src: &RocmStorage,
+        imatrix_weights: &[f32],
+        n_per_row: usize,
+    ) -> Result<()> {
+        self.quantize_imatrix_onto(&numbers(src)?, imatrix_weights, n_per_row)
+    }
+
+    /// As `quantize_onto`, with the importance of each of a row's columns.
+    pub fn quantize_imatrix_onto(
+        &mut self,
+        src: &CpuStorage,
+        imatrix_weights: &[f32],
+        n_per_row: usize,
+    ) -> Result<()> {
+        self.replace(src, |blocks, src| {
+            blocks.quantize_imatrix(src, imatrix_weights, n_per_row)
+        })
+    }
+}

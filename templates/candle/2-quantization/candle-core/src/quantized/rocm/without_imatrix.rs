@@ -1,0 +1,1 @@
+//! This release weighs no columns when it quantizes.

@@ -1,0 +1,235 @@
+//! Matrices of quantized blocks: read as numbers, and multiplied.
+use super::ids::Indices;
+use super::launch::{Launch, Pointer};
+use super::launcher::{Launcher, Refusal};
+use super::table::activations as rounded;
+use super::table::quantized as table;
+use super::table::{Block, Element, BLOCKS};
+use super::views::{Merged, Operand};
+use super::Op;
+
+/// Rows of blocks of one format, one row after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocks {
+    /// Where the first is.
+    pub(crate) start: Pointer,
+    /// The number of their format in the kernel table.
+    pub(crate) format: usize,
+    pub(crate) rows: usize,
+    /// Elements of a row, which are whole blocks.
+    pub(crate) columns: usize,
+}
+
+impl Blocks {
+    /// A refusal if rows are not whole blocks.
+    fn checked(self) -> Result<Self, Refusal> {
+        let Block { name, elements, .. } = BLOCKS[self.format];
+        if !self.columns.is_multiple_of(elements) {
+            let columns = self.columns;
+            let message = format!("rows of {columns} elements are no whole blocks of {name}");
+            return Err(Refusal(message));
+        }
+        Ok(self)
+    }
+}
+
+/// y[i, k] = element k of row i, in the type of `element`.
+pub(crate) fn dequantize<L: Launcher>(
+    launcher: &L,
+    blocks: Blocks,
+    element: Element,
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let blocks = blocks.checked()?;
+    let kernel = table::DEQUANTIZE.form(blocks.format, &[element])?;
+    let count = (blocks.rows * blocks.columns) as u64;
+    if count == 0 {
+        return Ok(());
+    }
+    let threads = blocks.rows * blocks.columns / table::QUAD;
+    let launch =
+        Launch::new(launcher, kernel).strided(threads.div_ceil(table::BLOCK), table::BLOCK);
+    let launch = launch.arg(&y).arg(&blocks.start).arg(&count);
+    // SAFETY: the arguments of kernels that dequantize; `y` has an element for each of the blocks'.
+    unsafe { launch.enqueue() }
+}
+
+/// y[i, k] = element k of row ids[i], as f32, for `n` indices that lie `step` apart.
+pub(crate) fn dequantize_rows<L: Launcher>(
+    launcher: &L,
+    blocks: Blocks,
+    ids: Indices,
+    [n, step]: [usize; 2],
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let blocks = blocks.checked()?;
+    let kernel = table::DEQUANTIZE_ROWS.form(blocks.format, &[Element::F32])?;
+    let quads = n * (blocks.columns / table::QUAD);
+    if quads == 0 {
+        return Ok(());
+    }
+    let ids = ids.over([0, step, 0], blocks.rows).argument(0);
+    let (step, n, columns) = (step as i64, n as u64, blocks.columns as u64);
+    let launch = Launch::new(launcher, kernel).strided(quads.div_ceil(table::BLOCK), table::BLOCK);
+    let launch = launch.arg(&y).arg(&blocks.start).arg(&ids).arg(&step);
+    let launch = launch.arg(&n).arg(&columns);
+    // SAFETY: the arguments of kernels that pick rows; `y` has a row for each index, and indices that are no row's are
+    // left out.
+    unsafe { launch.enqueue() }
+}
+
+/// y[m, n] = sum over k of x[m, k] blocks[n, k], in the type of x, whose last dimension is the blocks' columns.
+pub(crate) fn multiply<L: Launcher>(
+    launcher: &L,
+    blocks: Blocks,
+    x: Operand<'_>,
+    element: Element,
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let x = Rounded::of(launcher, x, element, blocks.checked()?.columns)?;
+    if blocks.rows == 0 {
+        return Ok(());
+    }
+    let parts = blocks.columns / rounded::PART;
+    for first in (0..x.rows).step_by(MOST_ROWS) {
+        let rows = (x.rows - first).min(MOST_ROWS);
+        let kernel = product_of(rows).form(blocks.format, &[Element::F32])?;
+        let y = y.offset(first * blocks.rows * element.size());
+        let q = x.q.offset(first * parts * rounded::PART);
+        let scales = x.scales.offset(first * parts * SCALES);
+        let kind = result_type(element);
+        let [n, k, rows] = [blocks.rows, blocks.columns, rows].map(|size| size as u32);
+        let waves = table::BLOCK / launcher.card().wave_size;
+        let launch = Launch::new(launcher, kernel);
+        let launch = launch.strided(blocks.rows.div_ceil(waves), table::BLOCK);
+        let launch = launch.arg(&y).arg(&kind).arg(&blocks.start).arg(&q);
+        let launch = launch.arg(&scales).arg(&n).arg(&k).arg(&rows);
+        // SAFETY: the arguments of kernels that multiply; `y` has a number for each pair of rows.
+        unsafe { launch.enqueue()? };
+    }
+    Ok(())
+}
+
+/// Which blocks of several matrices rows are multiplied with.
+pub(crate) struct Chosen {
+    /// Contiguous: one for each pair of a row and an expert.
+    pub(crate) ids: Indices,
+    /// How many matrices the blocks are, one after the other.
+    pub(crate) experts: usize,
+    /// A multiple of the rows: each has so many pairs in turn.
+    pub(crate) pairs: usize,
+}
+
+/// y[p, n] = sum over k of x[row of p, k] blocks[ids[p], n, k], in the type of x, whose last dimension is the blocks'
+/// columns.
+pub(crate) fn multiply_experts<L: Launcher>(
+    launcher: &L,
+    blocks: Blocks,
+    x: Operand<'_>,
+    element: Element,
+    chosen: Chosen,
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let Chosen {
+        ids,
+        experts,
+        pairs,
+    } = chosen;
+    let x = Rounded::of(launcher, x, element, blocks.checked()?.columns)?;
+    let kernel = table::MULTIPLY_EXPERTS.form(blocks.format, &[Element::F32])?;
+    let rows = blocks.rows / experts.max(1);
+    if pairs * rows * x.rows == 0 {
+        return Ok(());
+    }
+    let ids = ids.over([0, 1, 0], experts).argument(0);
+    let kind = result_type(element);
+    let shared = pairs / x.rows;
+    let [n, k, pairs, shared] = [rows, blocks.columns, pairs, shared].map(|size| size as u32);
+    let waves = table::BLOCK / launcher.card().wave_size;
+    let results = rows * pairs as usize;
+    let launch = Launch::new(launcher, kernel).strided(results.div_ceil(waves), table::BLOCK);
+    let launch = launch.arg(&y).arg(&kind).arg(&blocks.start).arg(&x.q);
+    let launch = launch.arg(&x.scales).arg(&ids).arg(&n).arg(&k);
+    let launch = launch.arg(&pairs).arg(&shared);
+    // SAFETY: the arguments of kernels that multiply with experts; `y` has `rows` numbers for each pair, and pairs whose
+    // index is no expert's read no blocks.
+    unsafe { launch.enqueue() }
+}
+
+/// Bytes of a part's scale and sums: `candle::Part`.
+const SCALES: usize = 8;
+
+/// The most rows that are multiplied with what is read once of the blocks.
+const MOST_ROWS: usize = 8;
+
+/// The kernel for so few rows.
+fn product_of(rows: usize) -> Op {
+    match rows {
+        1 => table::MULTIPLY_1,
+        2 => table::MULTIPLY_2,
+        3..=4 => table::MULTIPLY_4,
+        _ => table::MULTIPLY_8,
+    }
+}
+
+/// `candle::ResultType`.
+fn result_type(element: Element) -> u32 {
+    match element {
+        Element::BF16 => 0,
+        Element::F16 => 1,
+        _ => 2,
+    }
+}
+
+/// Rows of numbers as 8 bits each.
+struct Rounded<L: Launcher> {
+    q: Pointer,
+    scales: Pointer,
+    rows: usize,
+    _workspace: L::Workspace,
+}
+
+impl<L: Launcher> Rounded<L> {
+    /// All rows of a view, which are whole parts of `columns` elements together; a refusal for other rows.
+    fn of(
+        launcher: &L,
+        x: Operand<'_>,
+        element: Element,
+        columns: usize,
+    ) -> Result<Self, L::Error> {
+        let (last, outer) = x.view.shape.split_last().unwrap_or((&0, &[]));
+        if *last != columns {
+            let message =
+                format!("rows of {last} elements cannot be multiplied with rows of {columns}");
+            return Err(Refusal(message).into());
+        }
+        let rows = outer.iter().product();
+        let parts = rows * columns / rounded::PART;
+        let (workspace, q) = launcher.workspace(parts * (rounded::PART + SCALES))?;
+        let made = Self {
+            q,
+            scales: q.offset(parts * rounded::PART),
+            rows,
+            _workspace: workspace,
+        };
+        made.fill(launcher, x, element)?;
+        Ok(made)
+    }
+
+    fn fill(&self, launcher: &L, x: Operand<'_>, element: Element) -> Result<(), L::Error> {
+        let kernel = rounded::QUANTIZE_ROWS.form(0, &[element])?;
+        let limit = launcher.limits().elements.next_multiple_of(rounded::PART);
+        Merged::of([x.view])?.launches(limit, &mut |first, piece| {
+            let q = self.q.offset(first);
+            let scales = self.scales.offset(first / rounded::PART * SCALES);
+            let x = x.base.offset(piece.offsets[0] * x.size);
+            let layout = piece.pack();
+            let blocks = piece.count().div_ceil(rounded::BLOCK);
+            let launch = Launch::new(launcher, kernel).strided(blocks, rounded::BLOCK);
+            let launch = launch.arg(&q).arg(&scales).arg(&x).arg(&layout);
+            // SAFETY: the arguments of kernels that round rows; `q` has a byte for each element, `scales` an entry for
+            // each part.
+            unsafe { launch.enqueue() }
+        })
+    }
+}
