@@ -46,10 +46,10 @@ def load_families(root: Path | None = None) -> tuple[LoadedFamily, ...]:
     Raises SpecInvalid with everything that is wrong in any of the files.
     """
     folder = (root or specs_dir()) / FOLDER
-    formats = _formats(root)
+    formats, problems = _formats(root)
     read = [_read(path.name, path.read_bytes(), formats) for path in sorted(folder.glob("*.yaml"))]
     loaded = [family for family, _ in read if family is not None]
-    problems = [problem for _, findings in read for problem in findings]
+    problems += [problem for _, findings in read for problem in findings]
     problems += _same_symbols(loaded)
     if problems:
         raise SpecInvalid(problems, remedy=_REMEDY)
@@ -61,17 +61,18 @@ def load_family(name: str, root: Path | None = None) -> LoadedFamily:
     path = (root or specs_dir()) / FOLDER / f"{name}.yaml"
     if not path.is_file():
         raise SpecInvalid(Problem(f"specs/{FOLDER}/{path.name} does not exist"), remedy=_REMEDY)
-    family, problems = _read(path.name, path.read_bytes(), _formats(root))
-    if family is None or problems:
-        raise SpecInvalid(problems, remedy=_REMEDY)
+    formats, problems = _formats(root)
+    family, findings = _read(path.name, path.read_bytes(), formats)
+    if family is None or findings:
+        raise SpecInvalid([*problems, *findings], remedy=_REMEDY)
     return family
 
 
 @cache  # YAML is slow to read, and one process may ask for the specs often
-def _read(name: str, content: bytes, formats: bytes) -> tuple[LoadedFamily | None, tuple[Problem, ...]]:
+def _read(name: str, content: bytes, formats: bytes | None) -> tuple[LoadedFamily | None, tuple[Problem, ...]]:
     """The family in the file of that name and content, and everything that is wrong with it.
 
-    `formats` is the content of specs/blocks.yaml.
+    `formats` is the content of specs/blocks.yaml: None without the file, empty if it cannot be used.
     """
     document = read_document(f"specs/{FOLDER}/{name}", content)
     family, findings = validate(document, Family)
@@ -81,12 +82,26 @@ def _read(name: str, content: bytes, formats: bytes) -> tuple[LoadedFamily | Non
     if f"{family.family}.yaml" != name:
         problems.append(document.problem(f"family '{family.family}' belongs in {family.family}.yaml", _top(document)))
     lines = _lines(document)
-    family = family.with_formats(blocks.read_blocks(formats))
+    if family.blocks:
+        if formats is None:
+            problems.append(document.problem(f"specs/{blocks.FILE} does not exist", document.mapping.mark))
+        if not formats:
+            return None, tuple(problems)
+        family = family.with_formats(blocks.read_blocks(formats))
     return LoadedFamily(family, document.file, document.text, kernels_of(family, lines), lines), tuple(problems)
 
 
-def _formats(root: Path | None) -> bytes:
-    return ((root or specs_dir()) / blocks.FILE).read_bytes()
+def _formats(root: Path | None) -> tuple[bytes | None, list[Problem]]:
+    """The content of specs/blocks.yaml as `_read` takes it, and what is wrong with it."""
+    file = (root or specs_dir()) / blocks.FILE
+    if not file.is_file():
+        return None, []
+    content = file.read_bytes()
+    try:
+        blocks.read_blocks(content)
+    except SpecInvalid as error:
+        return b"", list(error.problems)
+    return content, []
 
 
 def _top(document: Document) -> Mark:

@@ -169,9 +169,7 @@ class Family(Model):
         return self
 
     def with_formats(self, formats: Iterable[Block]) -> Family:
-        """The family with a variant for each block format, if it has them."""
-        if not self.blocks:
-            return self
+        """The family with a variant for each block format."""
         made = tuple(Variant(name=block.name, about=f"{block.elements} elements in {block.bytes} bytes.") for block in formats)
         return self.model_copy(update={"variants": made})
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from codegen.errors import InputOutputError, Location, Problem, SpecInvalid, TemplateInvalid
+from codegen.kernels.blocks import FILE
 from codegen.kernels.loader import FOLDER as KERNELS
 from codegen.kernels.loader import load_families
 from codegen.kernels.render import family_template, render_family, template_contexts
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from codegen.verify.acceptance import Acceptance
 
 T = TypeVar("T")
+
+BLOCKS = f"specs/{FILE}"
 
 RENDERED_ALONE: Mapping[str, frozenset[str]] = {
     "docs/acceptance.md.j2": frozenset({"seeds", "counts", "unrun"}),
@@ -113,7 +116,9 @@ def _spec_files(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     folders = {name: sorted((root / name).glob("*.yaml")) for name in (PHASES_FOLDER, f"specs/{KERNELS}")}
     inside = [f"{name}/{path.name}" for name, paths in folders.items() for path in paths]
     single = [
-        name for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, PROVIDERS, ACCEPTANCE, UNRUN) if (root / name).is_file()
+        name
+        for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, BLOCKS, PROVIDERS, ACCEPTANCE, UNRUN)
+        if (root / name).is_file()
     ]
     return (*single, *inside), tuple(path.stem for path in folders[f"specs/{KERNELS}"])
 

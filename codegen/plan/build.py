@@ -28,6 +28,7 @@ from codegen.tree_path import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from codegen.candle.tree import CandleTree
     from codegen.patch.changes import Origin
@@ -142,7 +143,8 @@ class _States:
         rust = {made: (path, texts[made].text) for made, path in paths.items() if path not in self.scan.python}
         with rustfmt_beside(rust.values(), edition=self._edition, config=self._config) as wishes:
             new = [self._with_whole_files(phase) for phase in phases]
-            with _laid_out(new) as laid_out:
+            mirrored = {rule.id for phase in phases for rule in phase.files if rule.mirror is not None}
+            with _laid_out(new, mirrored) as laid_out:
                 for made, path in paths.items():
                     self._refuse_broken(path, made, texts[made])
                 new = laid_out()
@@ -186,8 +188,10 @@ class _States:
 
 
 @contextmanager
-def _laid_out(states: Sequence[State]) -> Iterator[Callable[[], list[State]]]:
-    """rustfmt at work on the Rust files that templates made; what this gives waits for the states with its texts.
+def _laid_out(states: Sequence[State], mirrored: AbstractSet[str]) -> Iterator[Callable[[], list[State]]]:
+    """rustfmt at work on the Rust files that templates made, and on those of `mirrored` rules, which were other words.
+
+    What this gives waits for the states with its texts.
 
     Plain sources have its form where they lie. It is that of the templates, whatever the tree wants of its own files.
     """
@@ -195,7 +199,7 @@ def _laid_out(states: Sequence[State]) -> Iterator[Callable[[], list[State]]]:
         (path, entry.text): entry.regions[0].origin
         for state in states
         for path, entry in state.items()
-        if path.endswith(".rs") and _is_rendered(entry.regions[0].origin)
+        if path.endswith(".rs") and (_is_rendered(entry.regions[0].origin) or entry.regions[0].origin.rule in mirrored)
     }
     with rustfmt_beside(made) as wishes:
 

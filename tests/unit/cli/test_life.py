@@ -119,16 +119,6 @@ def test_phase_1_needs_phase_0(candle: Path, candle_rocm: CommandLine) -> None:
     assert tree_hash(candle) == pristine
 
 
-@pytest.mark.parametrize("command", ["apply", "check", "diff", "generate"])
-def test_a_phase_that_is_not_ready_is_a_usage_error(candle: Path, candle_rocm: CommandLine, command: str) -> None:
-    refused = candle_rocm(command, candle, "--phase", "2")
-
-    assert refused.code == 2
-    assert refused.stderr == (
-        f"usage error: phase 2 cannot be applied in this version\n  = help: ready phases: {LISTED}\n"
-    )
-
-
 def test_taking_back_what_is_not_there(candle: Path, candle_rocm: CommandLine) -> None:
     assert candle_rocm("revert", candle).code == 5
     assert "no phase is applied: there is nothing to revert" in candle_rocm("revert", candle).stderr
@@ -341,7 +331,6 @@ def test_status_tells_what_is_applied(candle: Path, candle_rocm: CommandLine) ->
     assert lines[0] == "Candle 0.11.1"
     assert [line.split(":")[0] for line in lines[1:]] == [
         *(f"phase {number} {name}" for number, name in READY.items()),
-        "phase 2 quantization",
         "edited by hand",
     ]
     assert lines[-1].endswith(DEVICE)

@@ -55,7 +55,7 @@ def test_a_handled_site(scan: Scan) -> None:
 def test_a_site_of_a_later_phase_with_a_stand_in(scan: Scan) -> None:
     decision = only(scan, "candle-core/src/quantized/mod.rs", item="Device::quantized_zeros")
 
-    assert (decision.state, decision.rule) == (State.PENDING, "quant.device-match")
+    assert (decision.state, decision.rule) == (State.HANDLED, "quant.device-match")
     assert (decision.phase, decision.lands, decision.stand_in) == (2, 2, 1)
 
 
@@ -82,7 +82,7 @@ def test_an_enum_whose_variant_lands_in_a_later_phase_demands_nothing_yet(scan: 
     decision = only(scan, "candle-core/src/quantized/mod.rs", item="QStorage::width")
 
     assert decision.site.exhaustive
-    assert (decision.state, decision.lands) == (State.PENDING, 2)
+    assert (decision.state, decision.lands) == (State.HANDLED, 2)
 
 
 def test_a_rule_that_lands_earlier_than_its_phase(scan: Scan) -> None:
@@ -119,7 +119,7 @@ def test_a_foreign_rule_reaches_into_code_that_is_left_alone(scan: Scan) -> None
     inner = only(scan, "candle-core/src/quantized/mod.rs", kind="match", item="QStorage::device_ptr_with_guard")
 
     assert outer.state is State.LEFT
-    assert (inner.state, inner.rule, inner.inside) == (State.PENDING, "quant.cuda-gated-match", False)
+    assert (inner.state, inner.rule, inner.inside) == (State.HANDLED, "quant.cuda-gated-match", False)
 
 
 def test_a_foreign_file_is_one_site(scan: Scan) -> None:

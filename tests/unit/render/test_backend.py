@@ -195,7 +195,7 @@ def test_rendering_is_deterministic(phase: int, template: str) -> None:
 @pytest.mark.parametrize(("phase", "template"), ALL)
 def test_files_end_with_one_newline_and_have_no_stray_blanks(phase: int, template: str) -> None:
     text = rendered(template, phase=phase)
-    assert text.endswith(("}\n", ";\n"))
+    assert text.endswith(("}\n", ";\n")) or all(line.startswith("//") for line in text.splitlines())
     assert "\n\n\n" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 

@@ -51,7 +51,7 @@ def test_the_report_says_why_every_line_is_there(analysis: Analysis, tmp_path: P
     storage = next(file for file in report["phases"][1]["files"] if file["path"].endswith("/storage.rs"))
     assert {"first", "last", "rule", "spec", "phase", "template"} == set(storage["regions"][0])
     assert len(report["sites"]) == len(analysis.decisions)
-    assert {site["state"] for site in report["sites"]} == {"handled", "not applied", "left alone"}
+    assert {site["state"] for site in report["sites"]} == {"handled", "left alone"}
     assert str(tmp_path) not in (tmp_path / "report.json").read_text()
 
 

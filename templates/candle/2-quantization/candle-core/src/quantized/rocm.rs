@@ -106,10 +106,10 @@ fn numbers(src: &RocmStorage) -> Result<CpuStorage> {
 
 /// The element type of a format that is none of blocks.
 fn plain(dtype: GgmlDType) -> Option<DType> {
-    match dtype {
-        GgmlDType::F32 => Some(DType::F32),
-        GgmlDType::F16 => Some(DType::F16),
-        GgmlDType::BF16 => Some(DType::BF16),
+    match (dtype.block_size(), dtype.type_size()) {
+        (1, 4) => Some(DType::F32),
+        (1, _) if dtype == GgmlDType::F16 => Some(DType::F16),
+        (1, _) => Some(DType::BF16), // which Candle 0.9.1 has no name for
         _ => None,
     }
 }

@@ -6,10 +6,9 @@ use crate::rocm_backend::plan::table::quantized as table;
 use crate::rocm_backend::RocmStorage;
 use crate::{DType, Error, Layout, Result, Shape};
 
-/// The number of a format in the kernel table; `None` for those without blocks.
+/// The number of a format in the kernel table; `None` for those that it does not have.
 fn format(dtype: GgmlDType) -> Option<usize> {
     match dtype {
-        GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => None,
         GgmlDType::Q4_0 => Some(table::FORM_Q4_0),
         GgmlDType::Q4_1 => Some(table::FORM_Q4_1),
         GgmlDType::Q5_0 => Some(table::FORM_Q5_0),
@@ -22,6 +21,7 @@ fn format(dtype: GgmlDType) -> Option<usize> {
         GgmlDType::Q5K => Some(table::FORM_Q5K),
         GgmlDType::Q6K => Some(table::FORM_Q6K),
         GgmlDType::Q8K => Some(table::FORM_Q8K),
+        _ => None,
     }
 }
 
@@ -137,10 +137,13 @@ impl QRocmStorage {
             );
             return Err(Error::Msg(message).bt());
         }
-        debug_assert_eq!(plain(self.dtype).is_none(), format(self.dtype).is_some());
-        Ok(format(self.dtype).map(|format| Blocks {
+        if plain(self.dtype).is_some() {
+            return Ok(None);
+        }
+        let unknown = || Error::Msg(format!("no kernels for blocks of {:?}", self.dtype)).bt();
+        Ok(Some(Blocks {
             bytes: &self.blocks,
-            format,
+            format: format(self.dtype).ok_or_else(unknown)?,
             shape,
         }))
     }

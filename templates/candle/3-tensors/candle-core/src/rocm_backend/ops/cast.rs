@@ -7,11 +7,7 @@ use crate::rocm_backend::RocmStorage;
 use crate::{DType, Layout, Result};
 
 /// A new contiguous tensor with the elements as another type.
-pub(crate) fn to_dtype(
-    x: &RocmStorage,
-    layout: &Layout,
-    dtype: DType,
-) -> Result<RocmStorage> {
+pub(crate) fn to_dtype(x: &RocmStorage, layout: &Layout, dtype: DType) -> Result<RocmStorage> {
     let x = Operand::new(x, layout);
     if x.dtype() == dtype {
         return contiguous(x);
