@@ -1,4 +1,4 @@
-"""Quantized blocks read as numbers bit for bit, and multiplied within the error of rounding the other side to 8 bits."""
+"""Quantized blocks read as numbers bit for bit, and multiplied within the error of 8 bits for the other side."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def rounded(x: Array) -> Array:
     parts = x.astype(np.float32).reshape(-1, 32)
     d = np.abs(parts).max(1, keepdims=True) / np.float32(127)
     q = np.rint(np.divide(parts, d, out=np.zeros_like(parts), where=d > 0))
-    return (q.astype(np.float64) * d).reshape(x.shape)
+    result: Array = (q.astype(np.float64) * d).reshape(x.shape)
+    return result
 
 
 def assert_product(got: Tensor, x: Array, w: Array) -> None:
@@ -76,7 +77,8 @@ def assert_product(got: Tensor, x: Array, w: Array) -> None:
     exact, w64 = rounded(x), w.astype(np.float64)
     wanted = exact @ w64.T
     terms = np.abs(exact) @ np.abs(w64).T
-    error = x.shape[-1] * 2.0**-24 * 4 * terms + {"f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}[got.dtype.name] * np.abs(wanted)
+    of_result = {"f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}[got.dtype.name]
+    error = x.shape[-1] * 2.0**-24 * 4 * terms + of_result * np.abs(wanted)
     found = got.numpy().astype(np.float64)
     assert found.shape == wanted.shape
     assert (np.abs(found - wanted) <= error + 1e-30).all(), np.abs(found - wanted).max()
@@ -87,7 +89,8 @@ def assert_product(got: Tensor, x: Array, w: Array) -> None:
 def test_products(kernels: Kernels, name: str, rows: int) -> None:
     elements = FORMATS[name].elements
     rng = np.random.default_rng(rows)
-    for n, columns in ((1, elements), (5, 3 * elements), (67, elements)):
+    # the last has more parts than a wave has lanes
+    for n, columns in ((1, elements), (5, 3 * elements), (67, elements), (3, 9 * 256)):
         blocks, w = on_device(kernels, name, n, columns, n)
         x = rng.normal(size=(rows, columns)).astype(np.float32)
         assert_product(quantized_matmul(kernels, Tensor.from_numpy(kernels.device, x), blocks), x, w)
@@ -112,8 +115,8 @@ def test_products_of_views_in_any_float(kernels: Kernels, name: str, element: st
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
-def test_experts(kernels: Kernels, name: str, shared: bool) -> None:
-    columns, experts, n = 2 * FORMATS[name].elements, 5, 13
+def test_experts(kernels: Kernels, name: str, *, shared: bool) -> None:
+    columns, experts, n = 9 * 256, 5, 13  # more parts than a wave has lanes
     blocks, w = on_device(kernels, name, experts * n, columns, 3)
     w = w.reshape(experts, n, columns)
     ids = np.array([[0, 4], [3, 3], [2**32 - 1, 1]], np.uint32)
@@ -145,13 +148,19 @@ def test_launches_are_cut(kernels: Kernels) -> None:
         assert_ulps(dequantize(kernels, blocks, dtype("f32")), w, 0)
         ids = Tensor.from_numpy(kernels.device, np.arange(40, dtype=np.uint32)[::-1])
         assert_ulps(dequantize_rows(kernels, blocks, ids), w[::-1], 0)
+        experts = np.array([[3], [0], [3], [1], [2]], np.uint32)
+        on = [Tensor.from_numpy(kernels.device, each) for each in (x[:, None], experts)]
+        got = quantized_experts(kernels, on[0], blocks, 4, on[1]).numpy()
+        for row, expert in enumerate(experts[:, 0]):
+            found = Tensor.from_numpy(kernels.device, got[row])
+            assert_product(found, x[row : row + 1], w.reshape(4, 10, 96)[expert])
     finally:
         kernels.limits = {}
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_reaches_its_own_row(kernels: Kernels, strange: float) -> None:
-    blocks, w = on_device(kernels, "q4k", 9, 512, 3)
+    blocks, _ = on_device(kernels, "q4k", 9, 512, 3)
     x = np.random.default_rng(1).normal(size=(3, 512)).astype(np.float32)
     x[1, 300] = strange
     got = quantized_matmul(kernels, Tensor.from_numpy(kernels.device, x), blocks).numpy()
@@ -161,7 +170,8 @@ def test_what_is_not_finite_reaches_its_own_row(kernels: Kernels, strange: float
 
 def test_zeros_are_exact(kernels: Kernels) -> None:
     blocks, _ = on_device(kernels, "q4_1", 9, 64, 3)
-    assert not quantized_matmul(kernels, Tensor.from_numpy(kernels.device, np.zeros((2, 64), np.float32)), blocks).numpy().any()
+    zeros = Tensor.from_numpy(kernels.device, np.zeros((2, 64), np.float32))
+    assert not quantized_matmul(kernels, zeros, blocks).numpy().any()
 
 
 def test_nothing_to_multiply(kernels: Kernels) -> None:

@@ -75,7 +75,7 @@ struct Q4_0 {
 
   CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<4, 16, 2>(block + 2, i); }
 
-  CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
+  CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
     return {d, 0.0f};
   }
@@ -87,7 +87,7 @@ struct Q4_1 {
 
   CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<4, 16, 4>(block + 4, i); }
 
-  CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
+  CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
     return {d, f16_at(block + 2)};
   }
@@ -101,7 +101,7 @@ struct Q5_0 {
     return plane<4, 16, 2>(block + 6, i) | plane<1, 1, 2>(block + 2, i) << 4;
   }
 
-  CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
+  CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
     return {d, 0.0f};
   }
@@ -115,7 +115,7 @@ struct Q5_1 {
     return plane<4, 16, 4>(block + 8, i) | plane<1, 1, 4>(block + 4, i) << 4;
   }
 
-  CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
+  CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
     return {d, f16_at(block + 2)};
   }
@@ -127,7 +127,7 @@ struct Q8_0 {
 
   CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<8, 32, 2>(block + 2, i); }
 
-  CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
+  CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
     return {d, 0.0f};
   }
@@ -139,7 +139,7 @@ struct Q8_1 {
 
   CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<8, 32, 4>(block + 4, i); }
 
-  CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
+  CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
     return {d, 0.0f};
   }
@@ -219,7 +219,7 @@ struct Q8K {
 
   CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<8, 256, 4>(block + 4, i); }
 
-  CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
+  CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f32_at(block + 0);
     return {d, 0.0f};
   }
