@@ -24,7 +24,8 @@ CANDLE_DEVICE void quantize_rows(i8 *__restrict__ q, Part *__restrict__ parts, c
     const f32 largest = bits_as<f32>(wave_reduce(magnitude(value), greatest, PART));
     const f32 d = largest / 127.0f;
     const f32 scaled = d > 0.0f && largest < __builtin_huge_valf() ? rintf(value / d) : 0.0f;
-    const i32 rounded = i32(scaled);
+    // The scale of the smallest numbers is itself rounded, so that a quotient may pass 127.
+    const i32 rounded = i32(scaled < -127.0f ? -127.0f : scaled > 127.0f ? 127.0f : scaled);
     const i32 sum = wave_reduce(rounded, plus, PART / 2);
     q[e] = i8(rounded);
     const u32 lane = u32(e) % PART;

@@ -62,6 +62,14 @@ CANDLE_DEVICE void store_result(void *y, ResultType type, u64 at, f32 value) {
   }
 }
 
+// RDNA's compiler would begin the loads of all columns before the first is used, and take registers for them that cost
+// waves.
+CANDLE_DEVICE void keep_order_on_rdna() {
+#if defined(__AMDGCN__) && (defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__))
+  __builtin_amdgcn_sched_barrier(0);
+#endif
+}
+
 // A part of a row of blocks: its quants, and the lines of the groups in it.
 template <class B>
 struct Slice {
@@ -116,6 +124,7 @@ CANDLE_DEVICE void multiply(void *__restrict__ y, ResultType type, const u8 *__r
       for (u32 c = 0; c < COLUMNS; ++c) {
         const u64 of = u64(c < columns ? c : columns - 1) * each + part;
         sums[c] += slice.times(q + of * PART, parts[of]);
+        keep_order_on_rdna();
       }
     }
 #pragma unroll

@@ -8,9 +8,10 @@ namespace candle {
 CANDLE_DEVICE i32 dot4(u32 a, u32 b, i32 sum) {
 #if defined(__CUDACC__)
   return __dp4a(i32(a), i32(b), sum);
-#elif defined(__GFX11__) || defined(__GFX12__)
+#elif defined(__AMDGCN__) && (defined(__GFX11__) || defined(__GFX12__))
   return __builtin_amdgcn_sudot4(true, i32(a), true, i32(b), sum, false);
-#elif defined(__GFX9__) || defined(__gfx1030__)
+#elif defined(__AMDGCN__) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) ||                     \
+                              defined(__gfx942__) || defined(__gfx950__) || defined(__gfx1030__))
   return __builtin_amdgcn_sdot4(i32(a), i32(b), sum, false);
 #else
 #pragma unroll
