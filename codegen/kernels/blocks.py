@@ -114,7 +114,9 @@ class Block(Model):
         for plane in self.quants:
             wanted = self.elements * plane.bits // 8
             if self.fields.get(plane.field) != wanted:
-                raise ValueError(f"{self.name}: {plane.bits} bits of each element are {wanted} bytes of '{plane.field}'")
+                raise ValueError(
+                    f"{self.name}: {plane.bits} bits of each element are {wanted} bytes of '{plane.field}'"
+                )
             if plane.chunk > self.elements or (plane.run % 4 and (plane.run, plane.bits) != (1, 1)):
                 raise ValueError(f"{self.name}: no kernel reads {plane.bits} bits with a run of {plane.run}")
         if sum(plane.bits for plane in self.quants) > 8:

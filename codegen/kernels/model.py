@@ -170,7 +170,9 @@ class Family(Model):
 
     def with_formats(self, formats: Iterable[Block]) -> Family:
         """The family with a variant for each block format."""
-        made = tuple(Variant(name=block.name, about=f"{block.elements} elements in {block.bytes} bytes.") for block in formats)
+        made = tuple(
+            Variant(name=block.name, about=f"{block.elements} elements in {block.bytes} bytes.") for block in formats
+        )
         return self.model_copy(update={"variants": made})
 
     def numbers(self, architecture: str) -> dict[str, int]:

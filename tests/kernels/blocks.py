@@ -78,7 +78,9 @@ def _lines(block: Block, blocks: Array) -> tuple[Array, Array]:
             return d * _field(block, blocks, "scales").view(np.int8).astype(np.float32), none
         case "nibbles":
             packed = _field(block, blocks, "scales")
-            return d * (packed & 15).astype(np.float32), -(_float(block, blocks, "dmin") * (packed >> 4).astype(np.float32))
+            return d * (packed & 15).astype(np.float32), -(
+                _float(block, blocks, "dmin") * (packed >> 4).astype(np.float32)
+            )
         case "pairs":
             packed = _field(block, blocks, "scales")
             low = packed[:, groups % 8] >> (4 * (groups // 8)) & 15

@@ -48,7 +48,9 @@ def quantized_matmul(kernels: Kernels, x: Tensor, w: Blocks) -> Tensor:
     return made(kernels, "quantized_matmul", (*x.shape[:-1], w.shape[0]), x.dtype, x=x, w=w.planned)
 
 
-def quantized_experts(kernels: Kernels, x: Tensor, w: Blocks, experts: int, ids: Tensor, failed: Tensor | None = None) -> Tensor:
+def quantized_experts(
+    kernels: Kernels, x: Tensor, w: Blocks, experts: int, ids: Tensor, failed: Tensor | None = None
+) -> Tensor:
     """y[b, i, n] = sum over k of x[b, i or 0, k] w[ids[b, i], n, k], in the type of x; w is (experts * n, k)."""
     shape = (*ids.shape, w.shape[0] // experts)
     return made(

@@ -96,7 +96,8 @@ def test_a_phase_writes_a_new_file_once_and_a_later_one_if_it_has_another_text()
             assert len(files) == len({file.path for file in files}), phase.name
             for file in files:
                 if file.template is None:
-                    assert file.mirror is not None and file.path not in written, file.id
+                    assert file.mirror is not None, file.id
+                    assert file.path not in written, file.id
                     continue
                 earlier = written.get(file.path)
                 if earlier is not None and is_plain(file.template):
