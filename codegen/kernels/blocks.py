@@ -89,12 +89,6 @@ class Block(Model):
         """Whether groups have an offset beside their scale."""
         return self.scales.packed in {"affine", "nibbles", "six_bits"}
 
-    @property
-    def largest(self) -> int:
-        """The largest magnitude of a quant less the bias."""
-        bits = sum(plane.bits for plane in self.quants)
-        return 128 if self.signed else max(self.bias, (1 << bits) - 1 - self.bias)
-
     def size(self, field: str) -> int:
         """Bytes of a field."""
         declared = self.fields[field]

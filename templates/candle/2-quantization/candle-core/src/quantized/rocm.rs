@@ -64,22 +64,21 @@ impl QRocmStorage {
     /// Makes these the blocks of f32 numbers on the device. The host rounds them, as for CUDA.
     pub fn quantize(&mut self, src: &RocmStorage) -> Result<()> {
         let src = numbers(src)?;
-        self.replace(&src, |blocks, src| blocks.quantize(src))
+        self.replace(src, |blocks, src| blocks.quantize(src))
     }
 
     /// Makes these the blocks of f32 numbers in the host's memory.
     pub fn quantize_onto(&mut self, src: &CpuStorage) -> Result<()> {
-        let src = CpuStorage::F32(src.as_slice::<f32>()?.to_vec());
-        self.replace(&src, |blocks, src| blocks.quantize(src))
+        let src = src.as_slice::<f32>()?.to_vec();
+        self.replace(src, |blocks, src| blocks.quantize(src))
     }
 
     /// Has blocks of f32 numbers made in the host's memory, and copies them.
     fn replace(
         &mut self,
-        src: &CpuStorage,
+        src: Vec<f32>,
         quantize: impl FnOnce(&mut QStorage, &Storage) -> Result<()>,
     ) -> Result<()> {
-        let src = src.as_slice::<f32>()?;
         let block = self.dtype.block_size();
         let wanted = self.storage_size_in_bytes() / self.dtype.type_size() * block;
         if src.len() != wanted {
@@ -87,13 +86,13 @@ impl QRocmStorage {
             return Err(RocmError::Other(message).into());
         }
         let mut blocks = Device::Cpu.qzeros(src.len(), self.dtype)?;
-        quantize(&mut blocks, &Storage::Cpu(CpuStorage::F32(src.to_vec())))?;
+        quantize(&mut blocks, &Storage::Cpu(CpuStorage::F32(src)))?;
         self.blocks.copy_from_host(&blocks.data()?)
     }
 }
 
 /// All f32 numbers of a tensor.
-fn numbers(src: &RocmStorage) -> Result<CpuStorage> {
+fn numbers(src: &RocmStorage) -> Result<Vec<f32>> {
     if src.dtype() != DType::F32 {
         return Err(crate::Error::UnsupportedDTypeForOp(src.dtype(), "quantize").bt());
     }
@@ -101,7 +100,7 @@ fn numbers(src: &RocmStorage) -> Result<CpuStorage> {
     src.copy_to_host(&mut bytes)?;
     let numbers = bytes.chunks_exact(4);
     let numbers = numbers.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-    Ok(CpuStorage::F32(numbers.collect()))
+    Ok(numbers.collect())
 }
 
 /// The element type of a format that is none of blocks.

@@ -11,7 +11,10 @@ impl QRocmStorage {
         imatrix_weights: &[f32],
         n_per_row: usize,
     ) -> Result<()> {
-        self.quantize_imatrix_onto(&numbers(src)?, imatrix_weights, n_per_row)
+        let src = numbers(src)?;
+        self.replace(src, |blocks, src| {
+            blocks.quantize_imatrix(src, imatrix_weights, n_per_row)
+        })
     }
 
     /// As `quantize_onto`, with the importance of each of a row's columns.
@@ -21,6 +24,7 @@ impl QRocmStorage {
         imatrix_weights: &[f32],
         n_per_row: usize,
     ) -> Result<()> {
+        let src = src.as_slice::<f32>()?.to_vec();
         self.replace(src, |blocks, src| {
             blocks.quantize_imatrix(src, imatrix_weights, n_per_row)
         })
