@@ -23,7 +23,7 @@ DEVICE = "candle-core/src/device.rs"
 STORAGE = "candle-core/src/storage.rs"
 BACKEND = "candle-core/src/rocm_backend/mod.rs"
 RECORD = ".candle-rocm/record.json"
-PHASES = (0, 1, 3, 4, 5, 6, 7)
+PHASES = range(8)
 TAKEN_BACK = "".join(f"phase {number}: reverted\n" for number in reversed(PHASES))
 OTHER_RELEASE = (
     f"conflict: {{tree}} says that it is Candle {NEW}, but the applied phases are for {OLD}: another release was "
