@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,9 +66,12 @@ def rustfmt_beside(
         # Without --config-path, a rustfmt.toml above a file or in the user's home would change the result.
         command = [program, "--edition", edition, "--quiet", "--config-path", str(settings)]
         process = stack.enter_context(_started([*command, *map(str, files)])) if files else None
+        beside = ThreadPoolExecutor(1)
+        stack.callback(beside.shutdown, cancel_futures=True)
+        alone = {each: beside.submit(_format_alone, command, *each) for each in apart}
 
         def result() -> dict[RustText, str]:
-            done = {each: _format_alone(command, *each) for each in apart}
+            done = {each: formatted.result() for each, formatted in alone.items()}
             if process is not None and _ended(process) != 0:
                 return done | {each: _format_alone(command, *each) for each in together}
             return done | {each: file.read_bytes().decode() for each, file in zip(together, files, strict=True)}
