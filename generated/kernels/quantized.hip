@@ -4,12 +4,13 @@
 #include "candle_rocm/blocks.h"
 #include "candle_rocm/dot.h"
 #include "candle_rocm/ids.h"
+#include "candle_rocm/matrix.h"
 #include "candle_rocm/vector.h"
 #include "candle_rocm/wave.h"
 
 namespace candle {
 
-constexpr u32 QUAD = 4;
+constexpr u32 BLOCK = 256, QUAD = 4, STEP = 4;
 
 // The numbers of elements i to i + 3 of a row of blocks; i is a multiple of 4.
 template <class B>
@@ -131,6 +132,144 @@ CANDLE_DEVICE void multiply(void *__restrict__ y, ResultType type, const u8 *__r
     for (u32 c = 0; c < COLUMNS; ++c) {
       const f32 sum = wave_reduce(sums[c], [](f32 a, f32 b) { return a + b; });
       if (lane_in_wave() == c && c < columns) store_result(y, type, u64(c) * n + row, sum);
+    }
+  }
+}
+
+// What a block multiplies at a time of its rows of a: so many parts of each. Bytes lie row by row, four words apart so
+// that rows start at different banks; scales, and the scaled sums of each group, by part.
+template <class B, u32 ROWS>
+struct Panel {
+  static constexpr u32 GROUPS = Slice<B>::GROUPS, WORDS = STEP * PART / 4 + 4;
+  alignas(16) u32 q[ROWS * WORDS];
+  f32 d[STEP][ROWS];
+  f32 totals[B::HAS_OFFSET ? STEP : 1][GROUPS][B::HAS_OFFSET ? ROWS : 1];
+
+  // Parts `part` and after of rows `first` and after; of others, zeros.
+  CANDLE_DEVICE void fetch(const i8 *__restrict__ from, const Part *__restrict__ parts, u32 first, u32 rows, u32 part,
+                           u32 each) {
+    constexpr u32 QUADS = STEP * PART / 16;
+    for (u32 i = threadIdx.x; i < ROWS * QUADS; i += blockDim.x) {
+      const u32 row = first + i / QUADS, quad = i % QUADS;
+      Pack<u32, 4> words = {};
+      if (row < rows && part + quad / 2 < each) {
+        words = load_pack<4>(reinterpret_cast<const u32 *>(from + (u64(row) * each + part) * PART) + 4 * quad);
+      }
+      store_pack<4>(q + i / QUADS * WORDS + 4 * quad, words);
+    }
+    for (u32 i = threadIdx.x; i < ROWS * STEP; i += blockDim.x) {
+      const u32 row = first + i / STEP, p = i % STEP;
+      Part of = {};
+      if (row < rows && part + p < each) of = parts[u64(row) * each + part + p];
+      d[p][i / STEP] = of.d;
+      if constexpr (B::HAS_OFFSET) {
+        const f32 low = of.sums[0], high = of.sums[1];
+        totals[p][0][i / STEP] = of.d * (GROUPS == 2 ? low : low + high);
+        if constexpr (GROUPS == 2) totals[p][1][i / STEP] = of.d * high;
+      }
+    }
+  }
+};
+
+// Signed bytes that are their unsigned ones, which are less than 128, less BIAS.
+template <i32 BIAS>
+CANDLE_DEVICE u32 less_bias(u32 quants) {
+  return BIAS == 0 ? quants : ((quants | 0x80808080u) - u32(BIAS) * 0x01010101u) ^ 0x80808080u;
+}
+
+// The sums of a strip's waves, in the first of them: the others hand theirs over in turn.
+template <u32 SPLIT, u32 TILES>
+CANDLE_DEVICE void add_up_turns(f32 (&sums)[TILES][HELD_ROWS][HELD_COLUMNS], u32 turn, u32 strip) {
+  constexpr u32 EACH = TILES * HELD_ROWS * HELD_COLUMNS;
+  __shared__ f32 handed[EACH * BLOCK / SPLIT];
+  f32 *mine = handed + strip * wave_size() + lane_in_wave();
+  const u32 pitch = blockDim.x / SPLIT;
+  for (u32 from = 1; from < SPLIT; ++from) {
+    __syncthreads(); // what was handed over before is added
+    const auto each = [&](const auto &what) {
+#pragma unroll
+      for (u32 i = 0; i < EACH; ++i)
+        what(sums[i / (HELD_ROWS * HELD_COLUMNS)][i / HELD_COLUMNS % HELD_ROWS][i % HELD_COLUMNS], mine[i * pitch]);
+    };
+    if (turn == from) each([](f32 &sum, f32 &there) { there = sum; });
+    __syncthreads();
+    if (turn == 0) each([](f32 &sum, f32 &there) { sum += there; });
+  }
+}
+
+// Products of ROWS rows of a with strips of 16 rows of w. SPLIT waves share a strip: each takes every SPLIT-th part.
+template <class B, u32 ROWS, u32 SPLIT>
+CANDLE_DEVICE void multiply_tile(void *__restrict__ y, ResultType type, const u8 *__restrict__ w,
+                                 const i8 *__restrict__ q, const Part *__restrict__ parts, u32 n, u32 k, u32 rows) {
+  constexpr u32 TILES = ROWS / TILE, GROUPS = Slice<B>::GROUPS, HALVES = 2 / GROUPS, PARTS = B::ELEMENTS / PART;
+  __shared__ Panel<B, ROWS> panel;
+  const u32 each = k / PART;
+  const u64 pitch = u64(k / B::ELEMENTS) * B::BYTES;
+  const u32 waves = blockDim.x / wave_size(), strips = waves / SPLIT;
+  const u32 strip = wave_in_block() / SPLIT, turn = wave_in_block() % SPLIT;
+  const u32 down = (rows + ROWS - 1) / ROWS;
+  const u32 across = (n + strips * TILE - 1) / (strips * TILE);
+  for (u64 at = blockIdx.x; at < u64(down) * across; at += gridDim.x) {
+    const u32 first_row = u32(at % down) * ROWS, first_column = (u32(at / down) * strips + strip) * TILE;
+    const auto column_at = [&](u32 column) { return first_column + column < n ? first_column + column : n - 1; };
+    f32 sums[TILES][HELD_ROWS][HELD_COLUMNS] = {};
+    for (u32 start = 0; start < each; start += STEP) {
+      __syncthreads(); // of the parts before, nobody reads any more
+      panel.fetch(q, parts, first_row, rows, start, each);
+      __syncthreads();
+#pragma unroll 1
+      for (u32 p = turn; p < STEP && start + p < each; p += SPLIT) {
+        const u64 block = u64((start + p) / PARTS) * B::BYTES;
+        const u32 first = (start + p) % PARTS * PART;
+        const ColumnBytes columns([&](u32 column, u32 word) {
+          return less_bias<B::BIAS>(B::quants(w + column_at(column) * pitch + block, first + 4 * word));
+        });
+        Line lines[GROUPS][HELD_COLUMNS];
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+#pragma unroll
+          for (u32 c = 0; c < HELD_COLUMNS; ++c)
+            lines[g][c] = B::line(w + column_at(tile_column(c)) * pitch + block, first / B::GROUP + g);
+        }
+#pragma unroll
+        for (u32 t = 0; t < TILES; ++t) {
+          const u32 *bytes = panel.q + t * TILE * panel.WORDS + p * (PART / 4);
+          const RowBytes from([bytes](u32 row, u32 word) { return bytes[row * Panel<B, ROWS>::WORDS + word]; });
+          Held dots[GROUPS] = {};
+          add_products<0, HALVES>(dots[0], from, columns);
+          if constexpr (GROUPS == 2) add_products<1, 1>(dots[1], from, columns);
+#pragma unroll
+          for (u32 r = 0; r < HELD_ROWS; ++r) {
+            if (r >= held_rows()) break;
+            const u32 row = t * TILE + tile_row(r);
+#pragma unroll
+            for (u32 c = 0; c < HELD_COLUMNS; ++c) {
+              f32 scaled = lines[0][c].scale * f32(dots[0][r][c]);
+              if constexpr (GROUPS == 2) scaled += lines[1][c].scale * f32(dots[1][r][c]);
+              sums[t][r][c] += panel.d[p][row] * scaled;
+              if constexpr (B::HAS_OFFSET) {
+#pragma unroll
+                for (u32 g = 0; g < GROUPS; ++g) sums[t][r][c] += lines[g][c].offset * panel.totals[p][g][row];
+              }
+            }
+          }
+        }
+      }
+    }
+    if constexpr (SPLIT > 1) add_up_turns<SPLIT>(sums, turn, strip);
+    if (turn != 0) continue;
+#pragma unroll
+    for (u32 t = 0; t < TILES; ++t) {
+#pragma unroll
+      for (u32 r = 0; r < HELD_ROWS; ++r) {
+        if (r >= held_rows()) break;
+        const u32 row = first_row + t * TILE + tile_row(r);
+#pragma unroll
+        for (u32 c = 0; c < HELD_COLUMNS; ++c) {
+          const u32 column = first_column + tile_column(c);
+          if (row < rows && column < n) store_result(y, type, u64(row) * n + column, sums[t][r][c]);
+        }
+      }
     }
   }
 }
@@ -278,6 +417,126 @@ CANDLE_KERNEL(256)
 multiply_experts_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, Ids ids, u32 n, u32 k,
                          u32 pairs, u32 shared) {
   multiply_experts<Q8K>(y, type, w, q, parts, ids, n, k, pairs, shared);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q4_0, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q4_1, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q5_0, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q5_1, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q8_0, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q8_1, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                          u32 rows) {
+  multiply_tile<Q2K, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                          u32 rows) {
+  multiply_tile<Q3K, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                          u32 rows) {
+  multiply_tile<Q4K, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                          u32 rows) {
+  multiply_tile<Q5K, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                          u32 rows) {
+  multiply_tile<Q6K, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_few_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                          u32 rows) {
+  multiply_tile<Q8K, 32, 4>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                            u32 rows) {
+  multiply_tile<Q4_0, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                            u32 rows) {
+  multiply_tile<Q4_1, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                            u32 rows) {
+  multiply_tile<Q5_0, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                            u32 rows) {
+  multiply_tile<Q5_1, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                            u32 rows) {
+  multiply_tile<Q8_0, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                            u32 rows) {
+  multiply_tile<Q8_1, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q2K, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q3K, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q4K, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q5K, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q6K, 128, 1>(y, type, w, q, parts, n, k, rows);
+}
+CANDLE_KERNEL(256)
+multiply_tile_many_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
+                           u32 rows) {
+  multiply_tile<Q8K, 128, 1>(y, type, w, q, parts, n, k, rows);
 }
 CANDLE_KERNEL(256)
 multiply_1_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {

@@ -37,6 +37,10 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ),
     ("candle_rocm/math.h", include_str!("hip/candle_rocm/math.h")),
     (
+        "candle_rocm/matrix.h",
+        include_str!("hip/candle_rocm/matrix.h"),
+    ),
+    (
         "candle_rocm/planes.h",
         include_str!("hip/candle_rocm/planes.h"),
     ),

@@ -925,6 +925,10 @@ pub(crate) mod quantized {
 
     pub(crate) const BLOCK: usize = 256;
     pub(crate) const QUAD: usize = 4;
+    pub(crate) const FEW: usize = 32;
+    pub(crate) const MANY: usize = 128;
+    pub(crate) const SPLIT: usize = 4;
+    pub(crate) const STEP: usize = 4;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 16,
@@ -933,7 +937,7 @@ pub(crate) mod quantized {
             "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1", "q2k", "q3k", "q4k", "q5k", "q6k",
             "q8k",
         ],
-        kernels: 96,
+        kernels: 120,
     };
 
     /// 32 elements in 18 bytes.
@@ -1021,11 +1025,31 @@ pub(crate) mod quantized {
         distinct: false,
     };
 
+    /// As multiply_1, for tiles of rows of a and strips of 16 rows of w, on matrix units where there are any.
+    pub(crate) const MULTIPLY_TILE_FEW: Op = Op {
+        family: FAMILY,
+        name: "multiply_tile_few",
+        first: 84,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// As multiply_tile_few, with more rows to a tile.
+    pub(crate) const MULTIPLY_TILE_MANY: Op = Op {
+        family: FAMILY,
+        name: "multiply_tile_many",
+        first: 96,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
     /// y[p, n] = sum over k of w[ids[p], n, k] a[row of p, k], a wave to each n of a pair p
     pub(crate) const MULTIPLY_EXPERTS: Op = Op {
         family: FAMILY,
         name: "multiply_experts",
-        first: 84,
+        first: 108,
         types: &[TypeSet::of(&[Element::F32])],
         variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
         distinct: false,
@@ -1039,6 +1063,8 @@ pub(crate) mod quantized {
         MULTIPLY_2,
         MULTIPLY_4,
         MULTIPLY_8,
+        MULTIPLY_TILE_FEW,
+        MULTIPLY_TILE_MANY,
         MULTIPLY_EXPERTS,
     ];
 }

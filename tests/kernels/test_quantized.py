@@ -84,7 +84,7 @@ def assert_product(got: Tensor, x: Array, w: Array) -> None:
     assert (np.abs(found - wanted) <= error + 1e-30).all(), np.abs(found - wanted).max()
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 21])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 21, 64, 65, 300])
 @pytest.mark.parametrize("name", FORMATS)
 def test_products(kernels: Kernels, name: str, rows: int) -> None:
     elements = FORMATS[name].elements

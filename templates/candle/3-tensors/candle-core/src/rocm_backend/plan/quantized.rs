@@ -90,24 +90,18 @@ pub(crate) fn multiply<L: Launcher>(
     if blocks.rows == 0 {
         return Ok(());
     }
-    let parts = blocks.columns / rounded::PART;
-    for first in (0..x.rows).step_by(MOST_ROWS) {
-        let rows = (x.rows - first).min(MOST_ROWS);
-        let kernel = product_of(rows).form(blocks.format, &[Element::F32])?;
-        let y = y.offset(first * blocks.rows * element.size());
-        let q = x.q.offset(first * parts * rounded::PART);
-        let scales = x.scales.offset(first * parts * SCALES);
-        let kind = result_type(element);
-        let [n, k, rows] = [blocks.rows, blocks.columns, rows].map(|size| size as u32);
-        let waves = table::BLOCK / launcher.card().wave_size;
-        let launch = Launch::new(launcher, kernel);
-        let launch = launch.strided(blocks.rows.div_ceil(waves), table::BLOCK);
-        let launch = launch.arg(&y).arg(&kind).arg(&blocks.start).arg(&q);
-        let launch = launch.arg(&scales).arg(&n).arg(&k).arg(&rows);
-        // SAFETY: the arguments of kernels that multiply; `y` has a number for each pair of rows.
-        unsafe { launch.enqueue()? };
+    if x.rows == 0 {
+        return Ok(());
     }
-    Ok(())
+    let (kernel, tasks) = product_of(x.rows, blocks.rows, launcher.card().wave_size);
+    let kernel = kernel.form(blocks.format, &[Element::F32])?;
+    let kind = result_type(element);
+    let [n, k, rows] = [blocks.rows, blocks.columns, x.rows].map(|size| size as u32);
+    let launch = Launch::new(launcher, kernel).strided(tasks, table::BLOCK);
+    let launch = launch.arg(&y).arg(&kind).arg(&blocks.start).arg(&x.q);
+    let launch = launch.arg(&x.scales).arg(&n).arg(&k).arg(&rows);
+    // SAFETY: the arguments of kernels that multiply; `y` has a number for each pair of rows.
+    unsafe { launch.enqueue() }
 }
 
 /// Which blocks of several matrices rows are multiplied with.
@@ -159,18 +153,29 @@ pub(crate) fn multiply_experts<L: Launcher>(
 /// Bytes of a part's scale and sums: `candle::Part`.
 const SCALES: usize = 8;
 
-/// The most rows that are multiplied with what is read once of the blocks.
-const MOST_ROWS: usize = 8;
-
-/// The kernel for so few rows.
-fn product_of(rows: usize) -> Op {
+/// The kernel for so many rows, and the blocks that it keeps busy with `n` rows of blocks.
+fn product_of(rows: usize, n: usize, wave: usize) -> (Op, usize) {
+    let waves = table::BLOCK / wave;
+    let of_tiles = |tile: usize, strips: usize| rows.div_ceil(tile) * n.div_ceil(strips * TILE);
+    let of_waves = n.div_ceil(waves);
     match rows {
-        1 => table::MULTIPLY_1,
-        2 => table::MULTIPLY_2,
-        3..=4 => table::MULTIPLY_4,
-        _ => table::MULTIPLY_8,
+        1 => (table::MULTIPLY_1, of_waves),
+        2 => (table::MULTIPLY_2, of_waves),
+        3..=4 => (table::MULTIPLY_4, of_waves),
+        5..=8 => (table::MULTIPLY_8, of_waves),
+        _ if rows <= MANY => {
+            let strips = waves / table::SPLIT;
+            (table::MULTIPLY_TILE_FEW, of_tiles(table::FEW, strips))
+        }
+        _ => (table::MULTIPLY_TILE_MANY, of_tiles(table::MANY, waves)),
     }
 }
+
+/// Rows of blocks that a wave multiplies with a tile.
+const TILE: usize = 16;
+
+/// More rows than these take the larger tile.
+const MANY: usize = 2 * table::FEW;
 
 /// `candle::ResultType`.
 fn result_type(element: Element) -> u32 {
