@@ -63,14 +63,6 @@ CANDLE_DEVICE void store_result(void *y, ResultType type, u64 at, f32 value) {
   }
 }
 
-// RDNA's compiler would begin the loads of all columns before the first is used, and take registers for them that cost
-// waves.
-CANDLE_DEVICE void keep_order_on_rdna() {
-#if defined(__AMDGCN__) && (defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__))
-  __builtin_amdgcn_sched_barrier(0);
-#endif
-}
-
 // A part of a row of blocks: its quants, and the lines of the groups in it.
 template <class B>
 struct Slice {
@@ -145,27 +137,50 @@ struct Panel {
   f32 d[STEP][ROWS];
   f32 totals[B::HAS_OFFSET ? STEP : 1][GROUPS][B::HAS_OFFSET ? ROWS : 1];
 
-  // Parts `part` and after of rows `first` and after; of others, zeros.
-  CANDLE_DEVICE void fetch(const i8 *__restrict__ from, const Part *__restrict__ parts, u32 first, u32 rows, u32 part,
-                           u32 each) {
-    constexpr u32 QUADS = STEP * PART / 16;
-    for (u32 i = threadIdx.x; i < ROWS * QUADS; i += blockDim.x) {
-      const u32 row = first + i / QUADS, quad = i % QUADS;
-      Pack<u32, 4> words = {};
-      if (row < rows && part + quad / 2 < each) {
-        words = load_pack<4>(reinterpret_cast<const u32 *>(from + (u64(row) * each + part) * PART) + 4 * quad);
+  static constexpr u32 QUADS = STEP * PART / 16, EACH_QUADS = ROWS * QUADS / BLOCK,
+                       EACH_PARTS = (ROWS * STEP + BLOCK - 1) / BLOCK;
+
+  // What a thread brings to it.
+  struct Share {
+    Pack<u32, 4> words[EACH_QUADS];
+    Part parts[EACH_PARTS];
+
+    // Of parts `part` and after of rows `first` and after; of others, zeros.
+    CANDLE_DEVICE void read(const i8 *__restrict__ from, const Part *__restrict__ of, u32 first, u32 rows, u32 part,
+                            u32 each) {
+#pragma unroll
+      for (u32 e = 0; e < EACH_QUADS; ++e) {
+        const u32 i = threadIdx.x + e * BLOCK, row = first + i / QUADS, quad = i % QUADS;
+        words[e] = {};
+        if (row < rows && part + quad / 2 < each) {
+          words[e] = load_pack<4>(reinterpret_cast<const u32 *>(from + (u64(row) * each + part) * PART) + 4 * quad);
+        }
       }
-      store_pack<4>(q + i / QUADS * WORDS + 4 * quad, words);
+#pragma unroll
+      for (u32 e = 0; e < EACH_PARTS; ++e) {
+        const u32 i = threadIdx.x + e * BLOCK, row = first + i / STEP, p = i % STEP;
+        parts[e] = {};
+        if (row < rows && part + p < each) parts[e] = of[u64(row) * each + part + p];
+      }
     }
-    for (u32 i = threadIdx.x; i < ROWS * STEP; i += blockDim.x) {
-      const u32 row = first + i / STEP, p = i % STEP;
-      Part of = {};
-      if (row < rows && part + p < each) of = parts[u64(row) * each + part + p];
-      d[p][i / STEP] = of.d;
+  };
+
+  CANDLE_DEVICE void write(const Share &share) {
+#pragma unroll
+    for (u32 e = 0; e < EACH_QUADS; ++e) {
+      const u32 i = threadIdx.x + e * BLOCK;
+      store_pack<4>(q + i / QUADS * WORDS + 4 * (i % QUADS), share.words[e]);
+    }
+#pragma unroll
+    for (u32 e = 0; e < EACH_PARTS; ++e) {
+      const u32 i = threadIdx.x + e * BLOCK, row = i / STEP, p = i % STEP;
+      if (row >= ROWS) break;
+      const Part &part = share.parts[e];
+      d[p][row] = part.d;
       if constexpr (B::HAS_OFFSET) {
-        const f32 low = of.sums[0], high = of.sums[1];
-        totals[p][0][i / STEP] = of.d * (GROUPS == 2 ? low : low + high);
-        if constexpr (GROUPS == 2) totals[p][1][i / STEP] = of.d * high;
+        const f32 low = part.sums[0], high = part.sums[1];
+        totals[p][0][row] = part.d * (GROUPS == 2 ? low : low + high);
+        if constexpr (GROUPS == 2) totals[p][1][row] = part.d * high;
       }
     }
   }
@@ -202,6 +217,7 @@ template <class B, u32 ROWS, u32 SPLIT>
 CANDLE_DEVICE void multiply_tile(void *__restrict__ y, ResultType type, const u8 *__restrict__ w,
                                  const i8 *__restrict__ q, const Part *__restrict__ parts, u32 n, u32 k, u32 rows) {
   constexpr u32 TILES = ROWS / TILE, GROUPS = Slice<B>::GROUPS, HALVES = 2 / GROUPS, PARTS = B::ELEMENTS / PART;
+  constexpr bool AHEAD = SPLIT > 1; // the sums of larger tiles leave no registers for what comes next
   __shared__ Panel<B, ROWS> panel;
   const u32 each = k / PART;
   const u64 pitch = u64(k / B::ELEMENTS) * B::BYTES;
@@ -213,9 +229,12 @@ CANDLE_DEVICE void multiply_tile(void *__restrict__ y, ResultType type, const u8
     const u32 first_row = u32(at % down) * ROWS, first_column = (u32(at / down) * strips + strip) * TILE;
     const auto column_at = [&](u32 column) { return first_column + column < n ? first_column + column : n - 1; };
     f32 sums[TILES][HELD_ROWS][HELD_COLUMNS] = {};
+    typename Panel<B, ROWS>::Share share;
     for (u32 start = 0; start < each; start += STEP) {
+      if (!AHEAD || start == 0) share.read(q, parts, first_row, rows, start, each);
       __syncthreads(); // of the parts before, nobody reads any more
-      panel.fetch(q, parts, first_row, rows, start, each);
+      panel.write(share);
+      if (AHEAD) share.read(q, parts, first_row, rows, start + STEP, each);
       __syncthreads();
 #pragma unroll 1
       for (u32 p = turn; p < STEP && start + p < each; p += SPLIT) {
