@@ -1,0 +1,11 @@
+//! Quantized models from GGUF files that the tests write, on ROCm and on the CPU; and files that nothing can be read from.
+#![cfg(feature = "rocm")]
+mod agreement;
+mod broken;
+mod gemma3;
+mod gguf;
+mod llama;
+mod phi;
+mod qwen3;
+mod t5;
+mod whisper;
