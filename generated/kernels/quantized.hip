@@ -2,9 +2,9 @@
 // GGML's quantized blocks read as numbers, and multiplied with rows of 8-bit numbers.
 #include "candle_rocm/activations.h"
 #include "candle_rocm/blocks.h"
-#include "candle_rocm/dot.h"
 #include "candle_rocm/ids.h"
 #include "candle_rocm/matrix.h"
+#include "candle_rocm/slices.h"
 #include "candle_rocm/vector.h"
 #include "candle_rocm/wave.h"
 
@@ -62,44 +62,6 @@ CANDLE_DEVICE void store_result(void *y, ResultType type, u64 at, f32 value) {
     static_cast<f32 *>(y)[at] = value;
   }
 }
-
-// A part of a row of blocks: its quants, and the lines of the groups in it.
-template <class B>
-struct Slice {
-  static constexpr u32 WORDS = PART / 4, GROUPS = B::GROUP < PART ? PART / B::GROUP : 1;
-  u32 quants[WORDS];
-  Line lines[GROUPS];
-
-  CANDLE_DEVICE Slice(const u8 *row, u32 part) {
-    constexpr u32 PARTS = B::ELEMENTS / PART;
-    const u8 *block = row + u64(part / PARTS) * B::BYTES;
-    const u32 first = part % PARTS * PART;
-#pragma unroll
-    for (u32 w = 0; w < WORDS; ++w) quants[w] = B::quants(block, first + 4 * w);
-#pragma unroll
-    for (u32 g = 0; g < GROUPS; ++g) lines[g] = B::line(block, first / B::GROUP + g);
-  }
-
-  // Its product with the same part of another row.
-  CANDLE_DEVICE f32 times(const i8 *q, const Part &part) const {
-    const auto low = load_pack<4>(reinterpret_cast<const u32 *>(q));
-    const auto high = load_pack<4>(reinterpret_cast<const u32 *>(q) + 4);
-    f32 sum = 0.0f;
-#pragma unroll
-    for (u32 g = 0; g < GROUPS; ++g) {
-      constexpr u32 EACH = WORDS / GROUPS;
-      i32 dot = 0;
-#pragma unroll
-      for (u32 w = g * EACH; w < (g + 1) * EACH; ++w)
-        dot = dot4(quants[w], w < 4 ? low.lane[w] : high.lane[w - 4], dot);
-      const i32 total = GROUPS == 2 ? i32(part.sums[g]) : i32(part.sums[0]) + part.sums[1];
-      if (B::BIAS != 0) dot -= B::BIAS * total;
-      sum += lines[g].scale * f32(dot);
-      if (B::HAS_OFFSET) sum += lines[g].offset * f32(total);
-    }
-    return sum * part.d;
-  }
-};
 
 // A wave to a row of w, whose lanes take parts in turn. `columns` rows of a, at most COLUMNS, are multiplied with what
 // was read once of w.

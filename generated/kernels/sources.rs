@@ -41,10 +41,18 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
         include_str!("hip/candle_rocm/matrix.h"),
     ),
     (
+        "candle_rocm/pairs.h",
+        include_str!("hip/candle_rocm/pairs.h"),
+    ),
+    (
         "candle_rocm/planes.h",
         include_str!("hip/candle_rocm/planes.h"),
     ),
     ("candle_rocm/rows.h", include_str!("hip/candle_rocm/rows.h")),
+    (
+        "candle_rocm/slices.h",
+        include_str!("hip/candle_rocm/slices.h"),
+    ),
     (
         "candle_rocm/vector.h",
         include_str!("hip/candle_rocm/vector.h"),
@@ -61,6 +69,8 @@ pub(super) const SOURCES: [&str; FAMILIES] = [
     include_str!("hip/compare.hip"),
     include_str!("hip/conv.hip"),
     include_str!("hip/copy.hip"),
+    include_str!("hip/expert_blocks.hip"),
+    include_str!("hip/experts.hip"),
     include_str!("hip/fill.hip"),
     include_str!("hip/im2col.hip"),
     include_str!("hip/index_add.hip"),

@@ -228,7 +228,7 @@ pub(crate) const BLOCKS: [Block; 12] = [
 ];
 
 /// How many families there are.
-pub(crate) const FAMILIES: usize = 26;
+pub(crate) const FAMILIES: usize = 28;
 
 /// Rows rounded to 8 bits in blocks of 32, to be multiplied with quantized matrices.
 pub(crate) mod activations {
@@ -564,6 +564,101 @@ pub(crate) mod copy {
     pub(crate) const OPS: &[Op] = &[COPY, COPY2D];
 }
 
+/// Rows multiplied with the quantized matrices of experts, for pairs in the order of their experts.
+pub(crate) mod expert_blocks {
+    use super::*;
+
+    pub(crate) const BLOCK: usize = 256;
+
+    pub(crate) const FAMILY: &Family = &Family {
+        number: 7,
+        name: "expert_blocks",
+        variants: &[
+            "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1", "q2k", "q3k", "q4k", "q5k", "q6k",
+            "q8k",
+        ],
+        kernels: 12,
+    };
+
+    /// 32 elements in 18 bytes.
+    pub(crate) const FORM_Q4_0: usize = 0;
+    /// 32 elements in 20 bytes.
+    pub(crate) const FORM_Q4_1: usize = 1;
+    /// 32 elements in 22 bytes.
+    pub(crate) const FORM_Q5_0: usize = 2;
+    /// 32 elements in 24 bytes.
+    pub(crate) const FORM_Q5_1: usize = 3;
+    /// 32 elements in 34 bytes.
+    pub(crate) const FORM_Q8_0: usize = 4;
+    /// 32 elements in 36 bytes.
+    pub(crate) const FORM_Q8_1: usize = 5;
+    /// 256 elements in 84 bytes.
+    pub(crate) const FORM_Q2K: usize = 6;
+    /// 256 elements in 110 bytes.
+    pub(crate) const FORM_Q3K: usize = 7;
+    /// 256 elements in 144 bytes.
+    pub(crate) const FORM_Q4K: usize = 8;
+    /// 256 elements in 176 bytes.
+    pub(crate) const FORM_Q5K: usize = 9;
+    /// 256 elements in 210 bytes.
+    pub(crate) const FORM_Q6K: usize = 10;
+    /// 256 elements in 292 bytes.
+    pub(crate) const FORM_Q8K: usize = 11;
+
+    /// y[p, n] = weight[p] * sum over k of w[expert of p, n, k] a[row of p, k], a wave to each n of a pair p
+    pub(crate) const MULTIPLY_PAIRS: Op = Op {
+        family: FAMILY,
+        name: "multiply_pairs",
+        first: 0,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
+    /// All ops of the family.
+    pub(crate) const OPS: &[Op] = &[MULTIPLY_PAIRS];
+}
+
+/// Rows multiplied with the matrices of experts, for pairs in the order of their experts.
+pub(crate) mod experts {
+    use super::*;
+
+    pub(crate) const BLOCK: usize = 256;
+    pub(crate) const TILE: usize = 64;
+    pub(crate) const DEPTH: usize = 16;
+    pub(crate) const LEAST_PAIRS: usize = 8;
+
+    pub(crate) const FAMILY: &Family = &Family {
+        number: 8,
+        name: "experts",
+        variants: &[""],
+        kernels: 6,
+    };
+
+    /// y[p, n] = weight[p] * sum over k of w[expert of p, n, k] a[row of p, k], a wave to each n of a pair p
+    pub(crate) const EXPERT_ROWS: Op = Op {
+        family: FAMILY,
+        name: "expert_rows",
+        first: 0,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[0],
+        distinct: false,
+    };
+
+    /// As expert_rows, a tile of pairs and columns to a block, which reads an expert's matrix once for its pairs.
+    pub(crate) const EXPERT_TILES: Op = Op {
+        family: FAMILY,
+        name: "expert_tiles",
+        first: 3,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[0],
+        distinct: false,
+    };
+
+    /// All ops of the family.
+    pub(crate) const OPS: &[Op] = &[EXPERT_ROWS, EXPERT_TILES];
+}
+
 /// One value written to every element of a tensor in place, y[i] = value.
 pub(crate) mod fill {
     use super::*;
@@ -571,7 +666,7 @@ pub(crate) mod fill {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 7,
+        number: 9,
         name: "fill",
         variants: &[""],
         kernels: 5,
@@ -604,7 +699,7 @@ pub(crate) mod im2col {
     pub(crate) const TILE_BYTES: Tuned = Tuned([16384, 32768]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 8,
+        number: 10,
         name: "im2col",
         variants: &[""],
         kernels: 8,
@@ -644,7 +739,7 @@ pub(crate) mod index_add {
     pub(crate) const ROWS: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 9,
+        number: 11,
         name: "index_add",
         variants: &["", "sorted"],
         kernels: 20,
@@ -680,7 +775,7 @@ pub(crate) mod indexing {
     pub(crate) const WALK: usize = 32768;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 10,
+        number: 12,
         name: "indexing",
         variants: &["", "marked"],
         kernels: 16,
@@ -734,7 +829,7 @@ pub(crate) mod matmul {
     pub(crate) const DEPTH: usize = 16;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 11,
+        number: 13,
         name: "matmul",
         variants: &[""],
         kernels: 4,
@@ -765,7 +860,7 @@ pub(crate) mod norm {
     pub(crate) const HELD_16: Tuned = Tuned([32, 64]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 12,
+        number: 14,
         name: "norm",
         variants: &["held", "streamed"],
         kernels: 16,
@@ -807,7 +902,7 @@ pub(crate) mod parametric {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 13,
+        number: 15,
         name: "parametric",
         variants: &[""],
         kernels: 20,
@@ -861,7 +956,7 @@ pub(crate) mod permute {
     pub(crate) const LEAST_TILES: usize = 16;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 14,
+        number: 16,
         name: "permute",
         variants: &[""],
         kernels: 5,
@@ -889,7 +984,7 @@ pub(crate) mod pool {
     pub(crate) const BLOCKS: usize = 8192;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 15,
+        number: 17,
         name: "pool",
         variants: &[""],
         kernels: 20,
@@ -931,7 +1026,7 @@ pub(crate) mod quantized {
     pub(crate) const STEP: usize = 4;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 16,
+        number: 18,
         name: "quantized",
         variants: &[
             "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1", "q2k", "q3k", "q4k", "q5k", "q6k",
@@ -1076,7 +1171,7 @@ pub(crate) mod random {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 17,
+        number: 19,
         name: "random",
         variants: &[""],
         kernels: 15,
@@ -1131,7 +1226,7 @@ pub(crate) mod reduce {
     pub(crate) const LEAST_PARTIALS: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 18,
+        number: 20,
         name: "reduce",
         variants: &["rows", "columns", "finish"],
         kernels: 150,
@@ -1205,7 +1300,7 @@ pub(crate) mod rope {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 19,
+        number: 21,
         name: "rope",
         variants: &[""],
         kernels: 8,
@@ -1250,7 +1345,7 @@ pub(crate) mod scatter_add {
     pub(crate) const MAX_STEPS: usize = 8388608;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 20,
+        number: 22,
         name: "scatter_add",
         variants: &["", "columns", "lds"],
         kernels: 30,
@@ -1293,7 +1388,7 @@ pub(crate) mod sdpa {
     pub(crate) const LEAST_KEYS: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 21,
+        number: 23,
         name: "sdpa",
         variants: &["64", "128", "256", ""],
         kernels: 21,
@@ -1366,7 +1461,7 @@ pub(crate) mod softmax {
     pub(crate) const HELD: Tuned = Tuned([32, 16]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 22,
+        number: 24,
         name: "softmax",
         variants: &["held", "streamed", "totals", "chunks"],
         kernels: 18,
@@ -1412,7 +1507,7 @@ pub(crate) mod unary {
     pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 23,
+        number: 25,
         name: "unary",
         variants: &[""],
         kernels: 149,
@@ -1635,7 +1730,7 @@ pub(crate) mod upsample {
     pub(crate) const BILINEAR_LANES: usize = 4;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 24,
+        number: 26,
         name: "upsample",
         variants: &[""],
         kernels: 14,
@@ -1672,7 +1767,7 @@ pub(crate) mod r#where {
     pub(crate) const BLOCK: usize = 256;
 
     pub(crate) const FAMILY: &Family = &Family {
-        number: 25,
+        number: 27,
         name: "where",
         variants: &[""],
         kernels: 16,

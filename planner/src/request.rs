@@ -8,7 +8,7 @@ use crate::rocm_backend::plan::scatter_add::Adding;
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::upsample::{bilinear, Aligned};
 use crate::rocm_backend::plan::{
-    self, im2col, quantized, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel,
+    self, experts, im2col, quantized, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel,
     Number, Op, Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
 };
 use serde::Deserialize;
@@ -216,6 +216,22 @@ pub(crate) enum Operation {
         ids: Ids,
         y: Tensor,
     },
+    /// Pairs of a row and an expert: their numbers, experts and weights.
+    ExpertsMatmul {
+        x: Tensor,
+        w: Tensor,
+        pairs: Pairs,
+        /// The form, if it is not to be the one that pays.
+        tiled: Option<bool>,
+        y: Tensor,
+    },
+    QuantizedPairs {
+        x: Tensor,
+        w: Blocks,
+        experts: usize,
+        pairs: Pairs,
+        y: Tensor,
+    },
     QuantizedMatmul {
         x: Tensor,
         w: Blocks,
@@ -261,6 +277,30 @@ impl Ids {
     /// Those without gaps.
     fn contiguous(&self) -> Result<(Indices, &[usize]), Refusal> {
         Ok((self.indices()?, self.tensor.contiguous()?.shape))
+    }
+}
+
+/// A list of pairs of a row and an expert.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Pairs {
+    order: Ids,
+    experts: Ids,
+    weights: Option<Tensor>,
+    shared: usize,
+}
+
+impl Pairs {
+    fn planned(&self) -> Result<experts::Pairs, Refusal> {
+        let (order, shape) = self.order.contiguous()?;
+        let (experts, _) = self.experts.contiguous()?;
+        let weights = self.weights.as_ref().map(Tensor::contiguous).transpose()?;
+        Ok(experts::Pairs {
+            order,
+            experts,
+            weights: weights.map_or(Pointer::NULL, |weights| weights.start),
+            count: shape.iter().product(),
+            shared: self.shared,
+        })
     }
 }
 
@@ -391,6 +431,31 @@ impl Operation {
                 };
                 let (x, element) = (x.operand()?, x.element()?);
                 quantized::multiply_experts(recorder, w.planned()?, x, element, chosen, y.start()?)
+            }
+            Self::ExpertsMatmul {
+                x,
+                w,
+                pairs,
+                tiled,
+                y,
+            } => experts::multiply(
+                recorder,
+                w.contiguous()?,
+                x.contiguous()?,
+                pairs.planned()?,
+                *tiled,
+                y.start()?,
+            ),
+            Self::QuantizedPairs {
+                x,
+                w,
+                experts,
+                pairs,
+                y,
+            } => {
+                let x = (x.operand()?, x.element()?);
+                let (w, pairs) = (w.planned()?, pairs.planned()?);
+                experts::multiply_blocks(recorder, w, *experts, x, pairs, y.start()?)
             }
             Self::QuantizedMatmul { x, w, y } => quantized::multiply(
                 recorder,

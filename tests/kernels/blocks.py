@@ -93,3 +93,12 @@ def _lines(block: Block, blocks: Array) -> tuple[Array, Array]:
             least = np.concatenate([second & 63, last >> 4 | second >> 6 << 4], 1)
             return d * scale.astype(np.float32), -(_float(block, blocks, "dmin") * least.astype(np.float32))
     raise AssertionError(block.scales.packed)
+
+
+def rounded(x: Array) -> Array:
+    """Rows as they are after rounding to 8 bits in parts of 32, in f64."""
+    parts = x.astype(np.float32).reshape(-1, 32)
+    d = np.abs(parts).max(1, keepdims=True) / np.float32(127)
+    q = np.rint(np.divide(parts, d, out=np.zeros_like(parts), where=d > 0))
+    result: Array = (q.astype(np.float64) * d).reshape(x.shape)
+    return result

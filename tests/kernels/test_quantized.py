@@ -13,7 +13,7 @@ from codegen.device.planner import PlanRefused
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import dtype
 from codegen.kernels.layout import View
-from kernels.blocks import FORMATS, numbers, random_blocks
+from kernels.blocks import FORMATS, numbers, random_blocks, rounded
 from kernels.compare import assert_ulps
 from kernels.indexed import no_failure
 
@@ -61,15 +61,6 @@ def test_rows_are_picked(kernels: Kernels, name: str) -> None:
     every_other = Tensor.from_numpy(kernels.device, np.array([1, 99, 2, 99, 8, 99], np.uint32))
     picked = dequantize_rows(kernels, blocks, replace(every_other, view=View((3,), (2,))))
     assert_ulps(picked, wanted[[1, 2, 8]], 0)
-
-
-def rounded(x: Array) -> Array:
-    """Rows as they are after rounding to 8 bits in parts of 32, in f64."""
-    parts = x.astype(np.float32).reshape(-1, 32)
-    d = np.abs(parts).max(1, keepdims=True) / np.float32(127)
-    q = np.rint(np.divide(parts, d, out=np.zeros_like(parts), where=d > 0))
-    result: Array = (q.astype(np.float64) * d).reshape(x.shape)
-    return result
 
 
 def assert_product(got: Tensor, x: Array, w: Array) -> None:

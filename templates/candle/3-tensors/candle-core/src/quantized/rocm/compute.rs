@@ -1,6 +1,6 @@
 //! What is computed with the blocks.
 use super::{plain, QRocmStorage};
-use crate::quantized::GgmlDType;
+use crate::quantized::{GgmlDType, QStorage, QTensor};
 use crate::rocm_backend::ops::{self, Blocks};
 use crate::rocm_backend::plan::table::quantized as table;
 use crate::rocm_backend::RocmStorage;
@@ -26,6 +26,14 @@ fn format(dtype: GgmlDType) -> Option<usize> {
 }
 
 impl QRocmStorage {
+    /// What a tensor on a ROCm device consists of.
+    pub(crate) fn of(tensor: &QTensor) -> Result<&Self> {
+        match &tensor.storage {
+            QStorage::Rocm(storage) => Ok(storage),
+            _ => crate::bail!("a quantized tensor has to be on a ROCm device"),
+        }
+    }
+
     /// The numbers that the first `elem_count` elements stand for, as f32.
     pub fn dequantize(&self, elem_count: usize) -> Result<RocmStorage> {
         self.dequantize_to(elem_count, DType::F32)
@@ -126,7 +134,7 @@ impl QRocmStorage {
     }
 
     /// The blocks as a matrix of that shape; `None` for formats without blocks. An error if the shape has more elements.
-    fn matrix(&self, shape: [usize; 2]) -> Result<Option<Blocks<'_>>> {
+    pub(crate) fn matrix(&self, shape: [usize; 2]) -> Result<Option<Blocks<'_>>> {
         let [rows, columns] = shape;
         let (block, size) = (self.dtype.block_size(), self.dtype.type_size());
         let have = self.storage_size_in_bytes() / size * block;

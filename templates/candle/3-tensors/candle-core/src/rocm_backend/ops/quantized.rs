@@ -17,7 +17,7 @@ pub(crate) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    fn planned(&self) -> plan::Blocks {
+    pub(super) fn planned(&self) -> plan::Blocks {
         let [rows, columns] = self.shape;
         plan::Blocks {
             start: self.bytes.pointer(),

@@ -6,6 +6,7 @@ mod argsort;
 pub(crate) mod conv;
 mod copy;
 mod elementwise;
+pub(crate) mod experts;
 mod family;
 mod fill;
 mod ids;

@@ -22,7 +22,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// A refusal if rows are not whole blocks.
-    fn checked(self) -> Result<Self, Refusal> {
+    pub(super) fn checked(self) -> Result<Self, Refusal> {
         let Block { name, elements, .. } = BLOCKS[self.format];
         if !self.columns.is_multiple_of(elements) {
             let columns = self.columns;
@@ -187,16 +187,16 @@ fn result_type(element: Element) -> u32 {
 }
 
 /// Rows of numbers as 8 bits each.
-struct Rounded<L: Launcher> {
-    q: Pointer,
-    scales: Pointer,
-    rows: usize,
+pub(super) struct Rounded<L: Launcher> {
+    pub(super) q: Pointer,
+    pub(super) scales: Pointer,
+    pub(super) rows: usize,
     _workspace: L::Workspace,
 }
 
 impl<L: Launcher> Rounded<L> {
     /// All rows of a view, which are whole parts of `columns` elements together; a refusal for other rows.
-    fn of(
+    pub(super) fn of(
         launcher: &L,
         x: Operand<'_>,
         element: Element,

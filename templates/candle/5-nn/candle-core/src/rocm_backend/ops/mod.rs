@@ -10,6 +10,7 @@ mod compare;
 mod conv;
 mod conv_product;
 mod copy;
+mod experts;
 mod fill;
 mod host;
 mod ids;
@@ -46,6 +47,7 @@ pub(crate) use cast::to_dtype;
 pub(super) use compare::cmp;
 pub(super) use conv::{conv1d, conv2d, conv_transpose1d, conv_transpose2d};
 pub(super) use copy::{copy2d, copy_strided_src, try_clone};
+pub use experts::{moe_gemm, moe_gemm_gguf, Pairs};
 pub(super) use fill::{const_set, zeros_impl};
 pub(super) use host::{
     alloc_uninit, storage_from_cpu_storage, storage_from_cpu_storage_owned, storage_from_slice,
