@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from codegen.syntax.constructs import callee, macro_name
-from codegen.syntax.edit import CannotMirror, Style, TextEdit, mirrored
+from codegen.syntax.edit import CannotMirror, Style, TextEdit, mirrored, stands_in_for_the_feature
 from codegen.syntax.matches import alternatives, bare_pattern, names_backend, pattern_of, unbound, without_parentheses
 from codegen.syntax.rename import CUDA, METAL, Spelling, rename
-from codegen.syntax.source import Source, attributes_of, predicates_in, text_of
+from codegen.syntax.source import Source, attributes_of, cfg_predicate, predicates_in, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -79,9 +79,11 @@ _FEATURE = {spelling.lower: re.compile(rf'feature\s*=\s*"{spelling.lower}"') for
 def widen_gate(item: Node, source: Source, backend: Spelling) -> list[TextEdit]:
     """Edits after which an item that is compiled for the backend, or without it, is so for ROCm likewise.
 
-    Raises `CannotMirror` for an item that names the backend itself, or whose attributes do not ask for its feature.
+    Raises `CannotMirror` for an item that names the backend itself, or whose attributes do not ask for its feature. An
+    item that is there without the feature can name the backend in prose only, such as "only for the cuda backend".
     """
-    if source.mentions(backend.lower, item.start_byte, item.end_byte):
+    is_without = stands_in_for_the_feature(cfg_predicate(item), backend.lower)
+    if not is_without and source.mentions(backend.lower, item.start_byte, item.end_byte):
         raise CannotMirror(f"it names {backend.prose} itself, so it cannot stand for ROCm as well")
     edits = []
     for attribute in attributes_of(item):

@@ -125,6 +125,19 @@ def _is_metal_of(source: Source, sibling: Node, node: Node) -> bool:
     return "metal" in own and "cuda" not in own
 
 
+# --- functions -------------------------------------------------------------------------------------------------
+
+
+def begin_body(source: Source, node: Node, text: str) -> list[TextEdit]:
+    """Insert `text` before the first statement of a function."""
+    body = node.child_by_field_name("body")
+    if body is None or not body.named_children:
+        raise CannotMirror("it has no statement that the text could stand before")
+    first = unit_start(body.named_children[0])
+    indent = indent_at(source, first)
+    return [TextEdit(first, first, f"{indented(text, indent)}\n{indent}")]
+
+
 # --- macros ----------------------------------------------------------------------------------------------------
 
 

@@ -28,9 +28,9 @@ from codegen.syntax.edit import (
     with_newlines_of,
 )
 from codegen.syntax.imports import extend_imports
-from codegen.syntax.items import insert_in_macro, insert_item, insert_module, refuse_expression, refuse_value
+from codegen.syntax.items import begin_body, insert_in_macro, insert_item, insert_module, refuse_expression, refuse_value
 from codegen.syntax.rename import CUDA, METAL, rename
-from codegen.syntax.source import unit_start
+from codegen.syntax.source import cfg_predicate, unit_start
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -161,7 +161,9 @@ def insert_override(source: Source, site: Site, text: str, style: Style) -> list
     """Put a template's text where the mirrored text would stand; the template writes its own `cfg` attributes.
 
     In a macro that is the end of what the macro expands to: there is one macro for all backends. A `cfg!` that
-    asks for CUDA goes on with the text, which begins with an operator.
+    asks for CUDA goes on with the text, which begins with an operator. A function that is there for CUDA and does not
+    name it has a twin of the same name for other builds, so nothing can be called so beside it: its body begins with
+    the text.
     """
     text = text.rstrip("\n")
     if site.kind == "cfg!":
@@ -174,5 +176,7 @@ def insert_override(source: Source, site: Site, text: str, style: Style) -> list
     if node.type == "macro_definition":
         return with_newlines_of(source, insert_in_macro(source, node, text))
     refuse_expression(node)
+    if site.kind == "fn" and CUDA.lower not in site.name.lower() and cfg_predicate(node):
+        return with_newlines_of(source, begin_body(source, node, text))
     text = indented(text, indent_at(source, unit_start(node)))
     return with_newlines_of(source, insert_item(source, node, text, replace(style, cfg=False)))

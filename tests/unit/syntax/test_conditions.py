@@ -399,6 +399,16 @@ def test_an_item_that_is_there_with_cuda_is_there_with_rocm(before: str, after: 
     check_transformed(f"{before}\n{item}", f"{after}\n{item}", verb="or-in", kind="fn")
 
 
+def test_what_stands_in_for_cuda_may_say_so() -> None:
+    item = 'fn on_gpu() {\n    panic!("only for the cuda backend")\n}\n'
+    check_transformed(
+        f'#[cfg(not(feature = "cuda"))]\n{item}',
+        f'#[cfg(not(any(feature = "cuda", feature = "rocm")))]\n{item}',
+        verb="or-in",
+        kind="fn",
+    )
+
+
 @pytest.mark.parametrize(
     ("item", "message"),
     [

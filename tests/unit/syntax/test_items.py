@@ -667,6 +667,45 @@ def test_a_templates_text_stands_where_the_copy_would_and_is_indented() -> None:
     )
 
 
+def test_a_function_whose_name_is_taken_begins_with_the_template() -> None:
+    check_transformed(
+        """
+        #[cfg(feature = "cuda")]
+        pub fn total(x: &Tensor) -> usize {
+            // Counted on the device.
+            let x = x.as_cuda();
+            x.len()
+        }
+        """,
+        """
+        #[cfg(feature = "cuda")]
+        pub fn total(x: &Tensor) -> usize {
+            #[cfg(feature = "rocm")]
+            if x.is_rocm() {
+                return rocm::total(x);
+            }
+            // Counted on the device.
+            let x = x.as_cuda();
+            x.len()
+        }
+        """,
+        verb="override",
+        kind="fn",
+        text="""\
+        #[cfg(feature = "rocm")]
+        if x.is_rocm() {
+            return rocm::total(x);
+        }
+        """,
+    )
+
+
+@pytest.mark.parametrize("body", ["{}", ";"])
+def test_a_function_without_a_body_cannot_begin_with_a_template(body: str) -> None:
+    item = f'#[cfg(feature = "cuda")]\nfn total(){body}'
+    check_refused(f"trait T {{\n{item}\n}}\n", "no statement", verb="override", kind="fn", text="go();")
+
+
 def test_a_template_writes_its_own_attributes() -> None:
     check_transformed(
         """

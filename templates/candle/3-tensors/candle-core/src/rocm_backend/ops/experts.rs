@@ -1,7 +1,7 @@
 //! Rows multiplied with the matrices of the experts that are chosen for them: `candle_nn::moe`.
 use super::ids::{require_contiguous, Indices, PICKING};
 use super::operand::{kernel, uninit, Operand};
-use crate::quantized::{QRocmStorage, QTensor};
+use crate::quantized::{rocm::QRocmStorage, QTensor};
 use crate::rocm_backend::plan::table::{experts as table, Element};
 use crate::rocm_backend::plan::{experts as plan, Pointer};
 use crate::rocm_backend::RocmStorage;
