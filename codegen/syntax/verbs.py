@@ -28,7 +28,14 @@ from codegen.syntax.edit import (
     with_newlines_of,
 )
 from codegen.syntax.imports import extend_imports
-from codegen.syntax.items import begin_body, insert_in_macro, insert_item, insert_module, refuse_expression, refuse_value
+from codegen.syntax.items import (
+    begin_body,
+    insert_in_macro,
+    insert_item,
+    insert_module,
+    refuse_expression,
+    refuse_value,
+)
 from codegen.syntax.rename import CUDA, METAL, rename
 from codegen.syntax.source import cfg_predicate, unit_start
 

@@ -1,4 +1,4 @@
-"""Rows multiplied with the experts chosen for them, dense and quantized, against numpy in f64."""
+"""Rows multiplied with the experts chosen for them, against numpy in f64."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from codegen.device.ops.experts import Pairs, experts_matmul, quantized_pairs
-from codegen.device.ops.quantized import Blocks
+from codegen.device.ops.experts import experts_matmul
 from codegen.device.planner import PlanRefused
-from codegen.device.tensor import Tensor, numpy_type
-from codegen.kernels.dtypes import dtype
+from codegen.device.tensor import Tensor
 from codegen.kernels.layout import View
-from kernels.blocks import FORMATS, numbers, random_blocks, rounded
 from kernels.compare import assert_within, epsilon, smallest
+from kernels.experts import NONE, floats, on_device, products, sorted_pairs, weights_of
 from kernels.indexed import no_failure
 from kernels.launched import launched
 
@@ -24,50 +22,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-NONE = np.iinfo(np.uint32).max
 FORMS = pytest.mark.parametrize("tiled", [False, True], ids=["rows", "tiles"])
 TYPES = pytest.mark.parametrize("element", ["bf16", "f16", "f32"])
-
-
-def sorted_pairs(experts: Array) -> tuple[Array, Array]:
-    """The pairs' numbers in the order of their experts, and these experts."""
-    order = np.argsort(experts, kind="stable").astype(np.uint32)
-    return order, experts[order]
-
-
-def on_device(
-    kernels: Kernels,
-    order: Array,
-    experts: Array,
-    shared: int,
-    weights: Array | None = None,
-    failed: Tensor | None = None,
-) -> Pairs:
-    """A list of pairs."""
-    lists = (Tensor.from_numpy(kernels.device, each) for each in (order, experts))
-    given = None if weights is None else Tensor.from_numpy(kernels.device, weights)
-    return Pairs(*lists, given, shared, failed)
-
-
-def weights_of(count: int) -> Array:
-    """One for each pair, none of them 1."""
-    made: Array = np.random.default_rng(count).uniform(0.1, 0.9, count).astype(np.float32)
-    return made
-
-
-def floats(element: str, shape: tuple[int, ...], seed: int) -> Array:
-    """Random numbers of a type."""
-    made: Array = np.random.default_rng(seed).normal(size=shape).astype(numpy_type(dtype(element)))
-    return made
-
-
-def products(x: Array, w: Array, experts: Array, shared: int, weights: Array | None) -> tuple[Array, Array]:
-    """The result of each pair and the sum of its terms' magnitudes, in f64; experts are by the pairs' numbers."""
-    rows, matrices = x.astype(np.float64)[np.arange(len(experts)) // shared], w.astype(np.float64)[experts]
-    scale = np.ones(len(experts)) if weights is None else weights.astype(np.float64)
-    exact = np.einsum("pk,pnk->pn", rows, matrices) * scale[:, None]
-    terms = np.einsum("pk,pnk->pn", np.abs(rows), np.abs(matrices)) * scale[:, None]
-    return exact, terms
 
 
 def assert_products(got: Tensor, x: Array, w: Array, experts: Array, shared: int, weights: Array | None = None) -> None:
@@ -197,12 +153,6 @@ def test_launches_are_cut(kernels: Kernels, *, tiled: bool) -> None:
     try:
         got = experts_matmul(kernels, *on, on_device(kernels, *sorted_pairs(experts), 1), tiled=tiled)
         assert_products(got, x, w, experts, 1)
-        blocks, values = quantized(kernels, "q5_0", 4 * 7, 96)
-        x = floats("f32", (150, 96), 1)
-        got = quantized_pairs(
-            kernels, Tensor.from_numpy(kernels.device, x), blocks, 4, on_device(kernels, *sorted_pairs(experts), 1)
-        )
-        assert_products_of_bytes(got, x, values.reshape(4, 7, 96), experts, 1)
     finally:
         kernels.limits = {}
 
@@ -226,66 +176,3 @@ def test_what_does_not_fit_is_refused(kernels: Kernels) -> None:
     w = replace(w, view=View((3, 5, 8), (40, 8, 1)))
     with pytest.raises(PlanRefused, match="2 pairs of 2 rows, each of which has 2"):
         experts_matmul(kernels, x, w, replace(of, shared=2))
-    blocks, _ = quantized(kernels, "q4_0", 3 * 5, 32)
-    with pytest.raises(PlanRefused, match="rows of 8 elements cannot be multiplied with rows of 32"):
-        quantized_pairs(kernels, x, blocks, 3, of)
-
-
-def quantized(kernels: Kernels, name: str, rows: int, columns: int) -> tuple[Blocks, Array]:
-    """Random blocks, and the numbers that they stand for."""
-    data = random_blocks(FORMATS[name], rows, columns, rows)
-    return Blocks(Tensor.from_numpy(kernels.device, data), name, (rows, columns)), numbers(FORMATS[name], data)
-
-
-def assert_products_of_bytes(
-    got: Tensor, x: Array, w: Array, experts: Array, shared: int, weights: Array | None = None
-) -> None:
-    """As `assert_products` for rows that are rounded to 8 bits before."""
-    exact, terms = products(rounded(x), w, experts, shared, weights)
-    assert_within(got.numpy(), exact, x.shape[-1] * 2.0**-22 * terms + 2.0**-23 * np.abs(exact) + 1e-30)
-
-
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows-shared", "weighted"])
-@pytest.mark.parametrize("name", FORMATS)
-def test_quantized_experts(kernels: Kernels, name: str, *, weighted: bool) -> None:
-    # the last has more parts than a wave has lanes
-    for rows, top, count, n, blocks in (
-        (1, 1, 1, 1, 1),
-        (7, 3, 5, 13, 1),
-        (3, 2, 4, 3, 9 * 256 // FORMATS[name].elements),
-    ):
-        k, pairs, shared = blocks * FORMATS[name].elements, rows * top, 1 if weighted else top
-        of_blocks, w = quantized(kernels, name, count * n, k)
-        x = floats("f32", (pairs if weighted else rows, k), rows)
-        experts = np.random.default_rng(k).integers(0, count, pairs).astype(np.uint32)
-        weights = weights_of(pairs) if weighted else None
-        failed = no_failure(kernels)
-        of = on_device(kernels, *sorted_pairs(experts), shared, weights, failed)
-        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), of_blocks, count, of)
-        assert failed.numpy() == [0]
-        assert_products_of_bytes(got, x, w.reshape(count, n, k), experts, shared, weights)
-
-
-def test_quantized_experts_that_do_not_exist(kernels: Kernels) -> None:
-    blocks, w = quantized(kernels, "q4_0", 3 * 5, 64)
-    x = floats("f32", (4, 64), 1)
-    for wrong, flag in ((NONE, 0), (3, 1)):
-        failed = no_failure(kernels)
-        experts = np.array([wrong, 2, 1, 0], np.uint32)
-        nans = np.full(4, np.nan, np.float32)
-        nans[1:] = 0.5
-        of = on_device(kernels, np.arange(4, dtype=np.uint32), experts, 1, nans, failed)
-        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 3, of)
-        assert failed.numpy() == [flag]
-        assert not got.numpy()[0].any()
-        kept = replace(got, view=View((3, 5), (5, 1), 5))
-        assert_products_of_bytes(kept, x[1:], w.reshape(3, 5, 64), experts[1:], 1, nans[1:])
-    for wrong, flag in ((NONE, 0), (4, 1)):
-        failed = no_failure(kernels)
-        order = np.array([1, wrong, wrong, 2], np.uint32)
-        experts = np.array([1, 1, 2, 2], np.uint32)
-        of = on_device(kernels, order, experts, 1, None, failed)
-        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 3, of)
-        assert failed.numpy() == [flag]
-        kept = replace(got, view=View((2, 5), (5, 1), 5))
-        assert_products_of_bytes(kept, x[[1, 2]], w.reshape(3, 5, 64), experts[[1, 2]], 1)
