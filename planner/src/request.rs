@@ -8,8 +8,8 @@ use crate::rocm_backend::plan::scatter_add::Adding;
 use crate::rocm_backend::plan::table::{self, Element};
 use crate::rocm_backend::plan::upsample::{bilinear, Aligned};
 use crate::rocm_backend::plan::{
-    self, experts, im2col, quantized, Contiguous, Counter, Distribution, Drawn, Images, Indices, Kernel,
-    Number, Op, Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
+    self, experts, im2col, quantized, Contiguous, Counter, Distribution, Drawn, Images, Indices,
+    Kernel, Number, Op, Operand, Output, Pattern, Pointer, Pooled, Refusal, View, Window,
 };
 use serde::Deserialize;
 

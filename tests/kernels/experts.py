@@ -34,9 +34,9 @@ def on_device(
     failed: Tensor | None = None,
 ) -> Pairs:
     """A list of pairs."""
-    lists = (Tensor.from_numpy(kernels.device, each) for each in (order, experts))
+    on = [Tensor.from_numpy(kernels.device, each) for each in (order, experts)]
     given = None if weights is None else Tensor.from_numpy(kernels.device, weights)
-    return Pairs(*lists, given, shared, failed)
+    return Pairs(on[0], on[1], given, shared, failed)
 
 
 def weights_of(count: int) -> Array:

@@ -56,7 +56,7 @@ def test_each_pair_meets_its_expert(kernels: Kernels, element: str, *, weighted:
         failed = no_failure(kernels)
         of = on_device(kernels, *sorted_pairs(experts), shared, weights, failed)
         on = [Tensor.from_numpy(kernels.device, each) for each in (x, w)]
-        got = experts_matmul(kernels, *on, of, tiled=tiled)
+        got = experts_matmul(kernels, on[0], on[1], of, tiled=tiled)
         assert failed.numpy() == [0]
         assert_products(got, x, w, experts, shared, weights)
 
@@ -69,7 +69,7 @@ def test_the_list_may_have_any_order(kernels: Kernels, *, tiled: bool) -> None:
     on = [Tensor.from_numpy(kernels.device, each) for each in (x, w)]
     for kind in (np.uint8, np.uint32, np.int64):
         of = on_device(kernels, order.astype(kind), experts[order].astype(kind), 2)
-        assert_products(experts_matmul(kernels, *on, of, tiled=tiled), x, w, experts, 2)
+        assert_products(experts_matmul(kernels, on[0], on[1], of, tiled=tiled), x, w, experts, 2)
 
 
 @FORMS
@@ -84,7 +84,7 @@ def test_rows_of_any_alignment(kernels: Kernels, *, tiled: bool) -> None:
             for each, view in zip((x, w), views, strict=True)
         ]
         values = x[at[0] :][: 6 * 16].reshape(6, 16), w[at[1] :][: 3 * 5 * 16].reshape(3, 5, 16)
-        assert_products(experts_matmul(kernels, *on, of, tiled=tiled), *values, experts, 1)
+        assert_products(experts_matmul(kernels, on[0], on[1], of, tiled=tiled), *values, experts, 1)
 
 
 @FORMS
@@ -96,7 +96,7 @@ def test_experts_that_do_not_exist_give_zeros(kernels: Kernels, weights: Array |
         failed = no_failure(kernels)
         experts = np.array([wrong, 2, wrong, 0], np.uint32)
         of = on_device(kernels, np.arange(4, dtype=np.uint32), experts, 1, weights, failed)
-        got = experts_matmul(kernels, *on, of, tiled=tiled)
+        got = experts_matmul(kernels, on[0], on[1], of, tiled=tiled)
         assert failed.numpy() == [flag]
         assert not got.numpy()[[0, 2]].any()
         if weights is None:
@@ -112,7 +112,7 @@ def test_pairs_that_do_not_exist_are_left_out(kernels: Kernels, *, tiled: bool) 
     for wrong, flag in ((NONE, 0), (4, 1), (NONE - 1, 1)):
         failed = no_failure(kernels)
         order = np.array([1, wrong, wrong, 2], np.uint32)
-        got = experts_matmul(kernels, *on, on_device(kernels, order, experts, 1, None, failed), tiled=tiled)
+        got = experts_matmul(kernels, on[0], on[1], on_device(kernels, order, experts, 1, None, failed), tiled=tiled)
         assert failed.numpy() == [flag]
         kept = replace(got, view=View((2, 11), (11, 1), 11))
         assert_products(kept, x[[1, 2]], w, experts[[1, 2]], 1)
@@ -125,7 +125,7 @@ def test_what_is_not_finite_reaches_its_own_pairs(kernels: Kernels, strange: flo
     w[1, 10, 19] = x[4, 3] = strange
     experts = np.array([1, 0, 1, 2, 0], np.uint32)
     on = [Tensor.from_numpy(kernels.device, each) for each in (x, w)]
-    got = experts_matmul(kernels, *on, on_device(kernels, *sorted_pairs(experts), 1), tiled=tiled).numpy()
+    got = experts_matmul(kernels, on[0], on[1], on_device(kernels, *sorted_pairs(experts), 1), tiled=tiled).numpy()
     finite = np.ones((5, 11), bool)
     finite[[0, 2], 10] = finite[4] = False
     assert (np.isfinite(got) == finite).all()
@@ -151,7 +151,7 @@ def test_launches_are_cut(kernels: Kernels, *, tiled: bool) -> None:
     on = [Tensor.from_numpy(kernels.device, each) for each in (x, w)]
     kernels.limits = {"elements": 8, "blocks": 1, "blocks_y": 1}
     try:
-        got = experts_matmul(kernels, *on, on_device(kernels, *sorted_pairs(experts), 1), tiled=tiled)
+        got = experts_matmul(kernels, on[0], on[1], on_device(kernels, *sorted_pairs(experts), 1), tiled=tiled)
         assert_products(got, x, w, experts, 1)
     finally:
         kernels.limits = {}
