@@ -729,12 +729,12 @@ impl candle::CustomOp3 for RotaryEmbI {
 use candle::cuda_backend::kernels;
 
 #[cfg(feature = "cuda")]
-pub fn experts(count: usize) -> candle::Result<usize> {
-    kernels::experts(count)
+pub fn moe_gemm(count: usize) -> candle::Result<usize> {
+    kernels::moe_gemm(count)
 }
 
 #[cfg(not(feature = "cuda"))]
-pub fn experts(_: usize) -> candle::Result<usize> {
+pub fn moe_gemm(_: usize) -> candle::Result<usize> {
     candle::bail!("only on CUDA")
 }
 """,
