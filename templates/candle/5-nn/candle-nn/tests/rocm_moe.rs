@@ -166,10 +166,18 @@ fn rows_meet_their_quantized_experts() -> Result<()> {
         return Ok(());
     };
     for format in [
-        GgmlDType::Q8_0,
         GgmlDType::Q4_0,
+        GgmlDType::Q4_1,
+        GgmlDType::Q5_0,
+        GgmlDType::Q5_1,
+        GgmlDType::Q8_0,
+        GgmlDType::Q8_1,
+        GgmlDType::Q2K,
+        GgmlDType::Q3K,
         GgmlDType::Q4K,
+        GgmlDType::Q5K,
         GgmlDType::Q6K,
+        GgmlDType::Q8K,
     ] {
         let (rows, topk, experts, n, k) = (7, 3, 5, 13, 512);
         let routing = Routing::new(&device, rows, topk, experts);
