@@ -90,18 +90,25 @@ pub(crate) fn multiply<L: Launcher>(
     if blocks.rows == 0 {
         return Ok(());
     }
-    if x.rows == 0 {
-        return Ok(());
+    // Few rows are taken by eights, so that a row's result does not depend on how many there are.
+    let most = if x.rows > FEW { x.rows } else { 8 };
+    let parts = blocks.columns / rounded::PART;
+    for first in (0..x.rows).step_by(most) {
+        let rows = (x.rows - first).min(most);
+        let (kernel, tasks) = product_of(rows, blocks.rows, launcher.card().wave_size);
+        let kernel = kernel.form(blocks.format, &[Element::F32])?;
+        let y = y.offset(first * blocks.rows * element.size());
+        let q = x.q.offset(first * parts * rounded::PART);
+        let scales = x.scales.offset(first * parts * SCALES);
+        let kind = result_type(element);
+        let [n, k, rows] = [blocks.rows, blocks.columns, rows].map(|size| size as u32);
+        let launch = Launch::new(launcher, kernel).strided(tasks, table::BLOCK);
+        let launch = launch.arg(&y).arg(&kind).arg(&blocks.start).arg(&q);
+        let launch = launch.arg(&scales).arg(&n).arg(&k).arg(&rows);
+        // SAFETY: the arguments of kernels that multiply; `y` has a number for each pair of rows.
+        unsafe { launch.enqueue()? };
     }
-    let (kernel, tasks) = product_of(x.rows, blocks.rows, launcher.card().wave_size);
-    let kernel = kernel.form(blocks.format, &[Element::F32])?;
-    let kind = result_type(element);
-    let [n, k, rows] = [blocks.rows, blocks.columns, x.rows].map(|size| size as u32);
-    let launch = Launch::new(launcher, kernel).strided(tasks, table::BLOCK);
-    let launch = launch.arg(&y).arg(&kind).arg(&blocks.start).arg(&x.q);
-    let launch = launch.arg(&x.scales).arg(&n).arg(&k).arg(&rows);
-    // SAFETY: the arguments of kernels that multiply; `y` has a number for each pair of rows.
-    unsafe { launch.enqueue() }
+    Ok(())
 }
 
 /// Which blocks of several matrices rows are multiplied with.
@@ -173,6 +180,9 @@ fn product_of(rows: usize, n: usize, wave: usize) -> (Op, usize) {
 
 /// Rows of blocks that a wave multiplies with a tile.
 const TILE: usize = 16;
+
+/// More rows than these take tiles.
+const FEW: usize = 16;
 
 /// More rows than these take the larger tile.
 const MANY: usize = 2 * table::FEW;
