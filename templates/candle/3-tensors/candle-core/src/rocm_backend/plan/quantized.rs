@@ -90,8 +90,8 @@ pub(crate) fn multiply<L: Launcher>(
     if blocks.rows == 0 {
         return Ok(());
     }
-    // Few rows are taken by eights, so that a row's result does not depend on how many there are.
-    let most = if x.rows > FEW { x.rows } else { 8 };
+    // Without tiles, a row's result does not depend on how many rows there are.
+    let most = if x.rows > TILED { x.rows } else { AT_ONCE };
     let parts = blocks.columns / rounded::PART;
     for first in (0..x.rows).step_by(most) {
         let rows = (x.rows - first).min(most);
@@ -169,7 +169,7 @@ fn product_of(rows: usize, n: usize, wave: usize) -> (Op, usize) {
         1 => (table::MULTIPLY_1, of_waves),
         2 => (table::MULTIPLY_2, of_waves),
         3..=4 => (table::MULTIPLY_4, of_waves),
-        5..=8 => (table::MULTIPLY_8, of_waves),
+        5..=AT_ONCE => (table::MULTIPLY_8, of_waves),
         _ if rows <= MANY => {
             let strips = waves / table::SPLIT;
             (table::MULTIPLY_TILE_FEW, of_tiles(table::FEW, strips))
@@ -181,8 +181,11 @@ fn product_of(rows: usize, n: usize, wave: usize) -> (Op, usize) {
 /// Rows of blocks that a wave multiplies with a tile.
 const TILE: usize = 16;
 
+/// The most rows that waves multiply with what they read once of the blocks.
+const AT_ONCE: usize = 8;
+
 /// More rows than these take tiles.
-const FEW: usize = 16;
+const TILED: usize = 2 * AT_ONCE;
 
 /// More rows than these take the larger tile.
 const MANY: usize = 2 * table::FEW;
