@@ -5,6 +5,7 @@
 #include "candle_rocm/blocks.h"
 #include "candle_rocm/pairs.h"
 #include "candle_rocm/slices.h"
+#include "candle_rocm/tiles.h"
 #include "candle_rocm/wave.h"
 
 namespace candle {
@@ -35,6 +36,95 @@ CANDLE_DEVICE void multiply_pairs(f32 *__restrict__ y, const u8 *__restrict__ w,
   }
 }
 
+using Shape = TileShape<32, 4, 4, 256>;
+
+// The pairs of a tile; negative for what does not exist.
+struct Members {
+  i32 number[Shape::ROWS], row[Shape::ROWS], expert[Shape::ROWS];
+};
+
+// The pairs of a tile lie in runs of one expert, which are multiplied with its matrix one after the other.
+template <class B>
+CANDLE_DEVICE void multiply_pair_tiles(f32 *__restrict__ y, const Matrix &w, const RoundedRows &x, const Pairs &pairs) {
+  __shared__ Panel<B, Shape> panel;
+  __shared__ Members members;
+  const u64 matrix = u64(w.n) * (w.k / B::ELEMENTS * B::BYTES);
+  for (u32 tile = blockIdx.y * Shape::ROWS; tile < pairs.count; tile += gridDim.y * Shape::ROWS) {
+    const u32 count = least(pairs.count - tile, Shape::ROWS);
+    __syncthreads(); // of the tile before, nobody reads any more
+    if (threadIdx.x < count) {
+      const Pair pair = pair_at(pairs, tile + threadIdx.x);
+      members.number[threadIdx.x] = i32(pair.number);
+      members.row[threadIdx.x] = pair.number < 0 ? 0 : i32(row_of(pairs, pair.number));
+      members.expert[threadIdx.x] = i32(pair.expert);
+    }
+    __syncthreads();
+    for (u32 column = blockIdx.x * columns_of_tile<Shape>(); column < w.n;
+         column += gridDim.x * columns_of_tile<Shape>()) {
+      for (u32 first = 0, end = 0; first < count; first = end) {
+        while (end < count && members.expert[end] == members.expert[first]) ++end;
+        const i32 expert = members.expert[first];
+        // Without an expert there is nothing to add up, and the results are zeros.
+        const Matrix of = {w.blocks + u64(expert < 0 ? 0 : expert) * matrix, w.n, expert < 0 ? 0 : w.k};
+        multiply_tile<B>(
+            panel, of, x, end - first, [&](u32 line) { return u32(members.row[first + line]); }, column,
+            [&](u32 line, u32 at, f32 sum) {
+              const i64 number = first + line < end ? members.number[first + line] : NO_INDEX;
+              if (number >= 0) y[u64(number) * w.n + at] = expert < 0 ? 0.0f : weighted(pairs, number, sum);
+            });
+      }
+    }
+  }
+}
+
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q4_0(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q4_0>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q4_1(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q4_1>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q5_0(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q5_0>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q5_1(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q5_1>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q8_0(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q8_0>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q8_1(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q8_1>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q2k(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q2K>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q3k(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q3K>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q4k(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q4K>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q5k(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q5K>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q6k(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q6K>(y, {w, n, k}, {q, parts}, pairs);
+}
+CANDLE_KERNEL(256)
+multiply_pair_tiles_f32_q8k(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
+  multiply_pair_tiles<Q8K>(y, {w, n, k}, {q, parts}, pairs);
+}
 CANDLE_KERNEL(256)
 multiply_pairs_f32_q4_0(f32 *y, const u8 *w, const i8 *q, const Part *parts, Pairs pairs, u32 n, u32 k) {
   multiply_pairs<Q4_0>(y, w, q, parts, pairs, n, k);

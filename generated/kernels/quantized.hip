@@ -3,14 +3,14 @@
 #include "candle_rocm/activations.h"
 #include "candle_rocm/blocks.h"
 #include "candle_rocm/ids.h"
-#include "candle_rocm/matrix.h"
 #include "candle_rocm/slices.h"
+#include "candle_rocm/tiles.h"
 #include "candle_rocm/vector.h"
 #include "candle_rocm/wave.h"
 
 namespace candle {
 
-constexpr u32 BLOCK = 256, QUAD = 4, STEP = 4;
+constexpr u32 BLOCK = 256, QUAD = 4;
 
 // The numbers of elements i to i + 3 of a row of blocks; i is a multiple of 4.
 template <class B>
@@ -63,195 +63,85 @@ CANDLE_DEVICE void store_result(void *y, ResultType type, u64 at, f32 value) {
   }
 }
 
-// A wave to a row of w, whose lanes take parts in turn. `columns` rows of a, at most COLUMNS, are multiplied with what
-// was read once of w.
-template <class B, u32 COLUMNS>
+// A wave to ROWS rows of w, whose lanes take parts in turn. `columns` rows of a, at most COLUMNS, are multiplied with
+// what was read once of w. `split` waves of a block share rows: each takes every split-th run of parts.
+template <class B, u32 COLUMNS, u32 ROWS>
 CANDLE_DEVICE void multiply(void *__restrict__ y, ResultType type, const u8 *__restrict__ w, const i8 *__restrict__ q,
-                            const Part *__restrict__ parts, u32 n, u32 k, u32 columns) {
-  const u32 each = k / PART;
-  const u32 waves = gridDim.x * (blockDim.x / wave_size());
-  for (u32 row = blockIdx.x * (blockDim.x / wave_size()) + wave_in_block(); row < n; row += waves) {
-    const u8 *blocks = w + u64(row) * (k / B::ELEMENTS * B::BYTES);
-    f32 sums[COLUMNS] = {};
-    for (u32 part = lane_in_wave(); part < each; part += wave_size()) {
-      const Slice<B> slice(blocks, part);
+                            const Part *__restrict__ parts, u32 n, u32 k, u32 columns, u32 split) {
+  __shared__ f32 handed[BLOCK / SMALLEST_WAVE][ROWS][COLUMNS];
+  constexpr u32 AT_ONCE = COLUMNS == 1 ? 2 : 1; // parts that a lane reads at a time
+  const u32 each = k / PART, wave = wave_in_block(), turn = wave % split, stride = split * wave_size();
+  const u32 step = blockDim.x / wave_size() / split * ROWS;
+  for (u64 base = u64(blockIdx.x) * step; base < n; base += u64(gridDim.x) * step) {
+    const u64 first = base + wave / split * ROWS;
+    const u8 *rows[ROWS];
+#pragma unroll
+    for (u32 r = 0; r < ROWS; ++r) rows[r] = w + (first + r < n ? first + r : n - 1) * (k / B::ELEMENTS * B::BYTES);
+    f32 sums[ROWS][COLUMNS] = {};
+    for (u32 next = turn * wave_size() + lane_in_wave(); next < each; next += AT_ONCE * stride) {
+      Slice<B> slices[AT_ONCE][ROWS];
+#pragma unroll
+      for (u32 i = 0; i < AT_ONCE; ++i) {
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) slices[i][r] = Slice<B>(rows[r], least(next + i * stride, each - 1));
+      }
+#pragma unroll
+      for (u32 i = 0; i < AT_ONCE; ++i) {
+        const u32 part = next + i * stride;
+        if (part >= each) break;
+#pragma unroll
+        for (u32 c = 0; c < COLUMNS; ++c) {
+          const u64 of = u64(c < columns ? c : columns - 1) * each + part;
+#pragma unroll
+          for (u32 r = 0; r < ROWS; ++r) sums[r][c] += slices[i][r].times(q + of * PART, parts[of]);
+          if constexpr (COLUMNS > 1) keep_order();
+        }
+      }
+    }
+#pragma unroll
+    for (u32 r = 0; r < ROWS; ++r) {
+#pragma unroll
+      for (u32 c = 0; c < COLUMNS; ++c) sums[r][c] = wave_reduce(sums[r][c], [](f32 a, f32 b) { return a + b; });
+    }
+    if (split > 1) {
+      __syncthreads(); // of the rows before, nobody reads any more
+#pragma unroll
+      for (u32 r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (u32 c = 0; c < COLUMNS; ++c) {
+          if (lane_in_wave() == 0) handed[wave][r][c] = sums[r][c];
+        }
+      }
+      __syncthreads();
+      if (turn != 0) continue;
+    }
+#pragma unroll
+    for (u32 r = 0; r < ROWS; ++r) {
 #pragma unroll
       for (u32 c = 0; c < COLUMNS; ++c) {
-        const u64 of = u64(c < columns ? c : columns - 1) * each + part;
-        sums[c] += slice.times(q + of * PART, parts[of]);
-        keep_order_on_rdna();
+        if (lane_in_wave() != c || c >= columns || first + r >= n) continue;
+        f32 sum = sums[r][c];
+        for (u32 other = 1; other < split; ++other) sum += handed[wave + other][r][c];
+        store_result(y, type, u64(c) * n + first + r, sum);
       }
-    }
-#pragma unroll
-    for (u32 c = 0; c < COLUMNS; ++c) {
-      const f32 sum = wave_reduce(sums[c], [](f32 a, f32 b) { return a + b; });
-      if (lane_in_wave() == c && c < columns) store_result(y, type, u64(c) * n + row, sum);
     }
   }
 }
 
-// What a block multiplies at a time of its rows of a: so many parts of each. Bytes lie row by row, four words apart so
-// that rows start at different banks; scales, and the scaled sums of each group, by part.
-template <class B, u32 ROWS>
-struct Panel {
-  static constexpr u32 GROUPS = Slice<B>::GROUPS, WORDS = STEP * PART / 4 + 4;
-  alignas(16) u32 q[ROWS * WORDS];
-  f32 d[STEP][ROWS];
-  f32 totals[B::HAS_OFFSET ? STEP : 1][GROUPS][B::HAS_OFFSET ? ROWS : 1];
-
-  static constexpr u32 QUADS = STEP * PART / 16, EACH_QUADS = ROWS * QUADS / BLOCK,
-                       EACH_PARTS = (ROWS * STEP + BLOCK - 1) / BLOCK;
-
-  // What a thread brings to it.
-  struct Share {
-    Pack<u32, 4> words[EACH_QUADS];
-    Part parts[EACH_PARTS];
-
-    // Of parts `part` and after of rows `first` and after; of others, zeros.
-    CANDLE_DEVICE void read(const i8 *__restrict__ from, const Part *__restrict__ of, u32 first, u32 rows, u32 part,
-                            u32 each) {
-#pragma unroll
-      for (u32 e = 0; e < EACH_QUADS; ++e) {
-        const u32 i = threadIdx.x + e * BLOCK, row = first + i / QUADS, quad = i % QUADS;
-        words[e] = {};
-        if (row < rows && part + quad / 2 < each) {
-          words[e] = load_pack<4>(reinterpret_cast<const u32 *>(from + (u64(row) * each + part) * PART) + 4 * quad);
-        }
-      }
-#pragma unroll
-      for (u32 e = 0; e < EACH_PARTS; ++e) {
-        const u32 i = threadIdx.x + e * BLOCK, row = first + i / STEP, p = i % STEP;
-        parts[e] = {};
-        if (row < rows && part + p < each) parts[e] = of[u64(row) * each + part + p];
-      }
-    }
-  };
-
-  CANDLE_DEVICE void write(const Share &share) {
-#pragma unroll
-    for (u32 e = 0; e < EACH_QUADS; ++e) {
-      const u32 i = threadIdx.x + e * BLOCK;
-      store_pack<4>(q + i / QUADS * WORDS + 4 * (i % QUADS), share.words[e]);
-    }
-#pragma unroll
-    for (u32 e = 0; e < EACH_PARTS; ++e) {
-      const u32 i = threadIdx.x + e * BLOCK, row = i / STEP, p = i % STEP;
-      if (row >= ROWS) break;
-      const Part &part = share.parts[e];
-      d[p][row] = part.d;
-      if constexpr (B::HAS_OFFSET) {
-        const f32 low = part.sums[0], high = part.sums[1];
-        totals[p][0][row] = part.d * (GROUPS == 2 ? low : low + high);
-        if constexpr (GROUPS == 2) totals[p][1][row] = part.d * high;
-      }
-    }
-  }
-};
-
-// Signed bytes that are their unsigned ones, which are less than 128, less BIAS.
-template <i32 BIAS>
-CANDLE_DEVICE u32 less_bias(u32 quants) {
-  return BIAS == 0 ? quants : ((quants | 0x80808080u) - u32(BIAS) * 0x01010101u) ^ 0x80808080u;
-}
-
-// The sums of a strip's waves, in the first of them: the others hand theirs over in turn.
-template <u32 SPLIT, u32 TILES>
-CANDLE_DEVICE void add_up_turns(f32 (&sums)[TILES][HELD_ROWS][HELD_COLUMNS], u32 turn, u32 strip) {
-  constexpr u32 EACH = TILES * HELD_ROWS * HELD_COLUMNS;
-  __shared__ f32 handed[EACH * BLOCK / SPLIT];
-  f32 *mine = handed + strip * wave_size() + lane_in_wave();
-  const u32 pitch = blockDim.x / SPLIT;
-  for (u32 from = 1; from < SPLIT; ++from) {
-    __syncthreads(); // what was handed over before is added
-    const auto each = [&](const auto &what) {
-#pragma unroll
-      for (u32 i = 0; i < EACH; ++i)
-        what(sums[i / (HELD_ROWS * HELD_COLUMNS)][i / HELD_COLUMNS % HELD_ROWS][i % HELD_COLUMNS], mine[i * pitch]);
-    };
-    if (turn == from) each([](f32 &sum, f32 &there) { there = sum; });
-    __syncthreads();
-    if (turn == 0) each([](f32 &sum, f32 &there) { sum += there; });
-  }
-}
-
-// Products of ROWS rows of a with strips of 16 rows of w. SPLIT waves share a strip: each takes every SPLIT-th part.
-template <class B, u32 ROWS, u32 SPLIT>
-CANDLE_DEVICE void multiply_tile(void *__restrict__ y, ResultType type, const u8 *__restrict__ w,
-                                 const i8 *__restrict__ q, const Part *__restrict__ parts, u32 n, u32 k, u32 rows) {
-  constexpr u32 TILES = ROWS / TILE, GROUPS = Slice<B>::GROUPS, HALVES = 2 / GROUPS, PARTS = B::ELEMENTS / PART;
-  constexpr bool AHEAD = SPLIT > 1; // the sums of larger tiles leave no registers for what comes next
-  __shared__ Panel<B, ROWS> panel;
-  const u32 each = k / PART;
-  const u64 pitch = u64(k / B::ELEMENTS) * B::BYTES;
-  const u32 waves = blockDim.x / wave_size(), strips = waves / SPLIT;
-  const u32 strip = wave_in_block() / SPLIT, turn = wave_in_block() % SPLIT;
-  const u32 down = (rows + ROWS - 1) / ROWS;
-  const u32 across = (n + strips * TILE - 1) / (strips * TILE);
+// Tiles of rows of a, in turn.
+template <class B, class S>
+CANDLE_DEVICE void multiply_tiles(void *__restrict__ y, ResultType type, const Matrix &w, const RoundedRows &a,
+                                  u32 rows) {
+  __shared__ Panel<B, S> panel;
+  const u32 down = (rows + S::ROWS - 1) / S::ROWS, across = (w.n + columns_of_tile<S>() - 1) / columns_of_tile<S>();
   for (u64 at = blockIdx.x; at < u64(down) * across; at += gridDim.x) {
-    const u32 first_row = u32(at % down) * ROWS, first_column = (u32(at / down) * strips + strip) * TILE;
-    const auto column_at = [&](u32 column) { return first_column + column < n ? first_column + column : n - 1; };
-    f32 sums[TILES][HELD_ROWS][HELD_COLUMNS] = {};
-    typename Panel<B, ROWS>::Share share;
-    for (u32 start = 0; start < each; start += STEP) {
-      if (!AHEAD || start == 0) share.read(q, parts, first_row, rows, start, each);
-      __syncthreads(); // of the parts before, nobody reads any more
-      panel.write(share);
-      if (AHEAD) share.read(q, parts, first_row, rows, start + STEP, each);
-      __syncthreads();
-#pragma unroll 1
-      for (u32 p = turn; p < STEP && start + p < each; p += SPLIT) {
-        const u64 block = u64((start + p) / PARTS) * B::BYTES;
-        const u32 first = (start + p) % PARTS * PART;
-        const ColumnBytes columns([&](u32 column, u32 word) {
-          return less_bias<B::BIAS>(B::quants(w + column_at(column) * pitch + block, first + 4 * word));
+    const u32 first = u32(at % down) * S::ROWS;
+    multiply_tile<B>(
+        panel, w, a, least(rows - first, S::ROWS), [&](u32 line) { return first + line; },
+        u32(at / down) * columns_of_tile<S>(),
+        [&](u32 line, u32 column, f32 sum) {
+          if (first + line < rows) store_result(y, type, u64(first + line) * w.n + column, sum);
         });
-        Line lines[GROUPS][HELD_COLUMNS];
-#pragma unroll
-        for (u32 g = 0; g < GROUPS; ++g) {
-#pragma unroll
-          for (u32 c = 0; c < HELD_COLUMNS; ++c)
-            lines[g][c] = B::line(w + column_at(tile_column(c)) * pitch + block, first / B::GROUP + g);
-        }
-#pragma unroll
-        for (u32 t = 0; t < TILES; ++t) {
-          const u32 *bytes = panel.q + t * TILE * panel.WORDS + p * (PART / 4);
-          const RowBytes from([bytes](u32 row, u32 word) { return bytes[row * Panel<B, ROWS>::WORDS + word]; });
-          Held dots[GROUPS] = {};
-          add_products<0, HALVES>(dots[0], from, columns);
-          if constexpr (GROUPS == 2) add_products<1, 1>(dots[1], from, columns);
-#pragma unroll
-          for (u32 r = 0; r < HELD_ROWS; ++r) {
-            if (r >= held_rows()) break;
-            const u32 row = t * TILE + tile_row(r);
-#pragma unroll
-            for (u32 c = 0; c < HELD_COLUMNS; ++c) {
-              f32 scaled = lines[0][c].scale * f32(dots[0][r][c]);
-              if constexpr (GROUPS == 2) scaled += lines[1][c].scale * f32(dots[1][r][c]);
-              sums[t][r][c] += panel.d[p][row] * scaled;
-              if constexpr (B::HAS_OFFSET) {
-#pragma unroll
-                for (u32 g = 0; g < GROUPS; ++g) sums[t][r][c] += lines[g][c].offset * panel.totals[p][g][row];
-              }
-            }
-          }
-        }
-      }
-    }
-    if constexpr (SPLIT > 1) add_up_turns<SPLIT>(sums, turn, strip);
-    if (turn != 0) continue;
-#pragma unroll
-    for (u32 t = 0; t < TILES; ++t) {
-#pragma unroll
-      for (u32 r = 0; r < HELD_ROWS; ++r) {
-        if (r >= held_rows()) break;
-        const u32 row = first_row + t * TILE + tile_row(r);
-#pragma unroll
-        for (u32 c = 0; c < HELD_COLUMNS; ++c) {
-          const u32 column = first_column + tile_column(c);
-          if (row < rows && column < n) store_result(y, type, u64(row) * n + column, sums[t][r][c]);
-        }
-      }
-    }
   }
 }
 
@@ -402,314 +292,386 @@ multiply_experts_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, con
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q4_0, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q4_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q4_1, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q4_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q5_0, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q5_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q5_1, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q5_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q8_0, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q8_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q8_1, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q8_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  multiply_tile<Q2K, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q2K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  multiply_tile<Q3K, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q3K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  multiply_tile<Q4K, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q4K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  multiply_tile<Q5K, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q5K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  multiply_tile<Q6K, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q6K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  multiply_tile<Q8K, 32, 4>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<32, 4, 4, BLOCK>;
+  multiply_tiles<Q8K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                             u32 rows) {
-  multiply_tile<Q4_0, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q4_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                             u32 rows) {
-  multiply_tile<Q4_1, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q4_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                             u32 rows) {
-  multiply_tile<Q5_0, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q5_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                             u32 rows) {
-  multiply_tile<Q5_1, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q5_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                             u32 rows) {
-  multiply_tile<Q8_0, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q8_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                             u32 rows) {
-  multiply_tile<Q8_1, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q8_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q2K, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q2K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q3K, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q3K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q4K, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q4K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q5K, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q5K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q6K, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q6K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_many_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  multiply_tile<Q8K, 128, 1>(y, type, w, q, parts, n, k, rows);
+  using Shape = TileShape<128, 1, 4, BLOCK>;
+  multiply_tiles<Q8K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_0, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_0, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_1, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_1, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_0, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_0, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_1, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_1, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_0, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_0, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_1, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_1, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q2K, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q2K, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q3K, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q3K, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4K, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q4K, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5K, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q5K, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q6K, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q6K, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_1_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8K, 1>(y, type, w, q, parts, n, k, columns);
+multiply_1_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q8K, 1, 1>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_0, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_0, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_1, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_1, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_0, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_0, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_1, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_1, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_0, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_0, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_1, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_1, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q2K, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q2K, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q3K, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q3K, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4K, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q4K, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5K, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q5K, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q6K, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q6K, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_2_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8K, 2>(y, type, w, q, parts, n, k, columns);
+multiply_2_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q8K, 2, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_0, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_0, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_1, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_1, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_0, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_0, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_1, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_1, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_0, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_0, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_1, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_1, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q2K, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q2K, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q3K, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q3K, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4K, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q4K, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5K, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q5K, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q6K, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q6K, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_4_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8K, 4>(y, type, w, q, parts, n, k, columns);
+multiply_4_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q8K, 4, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_0, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_0, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4_1, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q4_1, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_0, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_0, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5_1, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q5_1, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_0, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_0, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8_1, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                    u32 split) {
+  multiply<Q8_1, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q2K, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q2K, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q3K, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q3K, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q4K, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q4K, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q5K, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q5K, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q6K, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q6K, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 CANDLE_KERNEL(256)
-multiply_8_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns) {
-  multiply<Q8K, 8>(y, type, w, q, parts, n, k, columns);
+multiply_8_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k, u32 columns,
+                   u32 split) {
+  multiply<Q8K, 8, 2>(y, type, w, q, parts, n, k, columns, split);
 }
 
 } // namespace candle

@@ -54,6 +54,10 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
         include_str!("hip/candle_rocm/slices.h"),
     ),
     (
+        "candle_rocm/tiles.h",
+        include_str!("hip/candle_rocm/tiles.h"),
+    ),
+    (
         "candle_rocm/vector.h",
         include_str!("hip/candle_rocm/vector.h"),
     ),

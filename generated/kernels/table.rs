@@ -569,6 +569,10 @@ pub(crate) mod expert_blocks {
     use super::*;
 
     pub(crate) const BLOCK: usize = 256;
+    pub(crate) const TILE: usize = 32;
+    pub(crate) const SPLIT: usize = 4;
+    pub(crate) const STEP: usize = 4;
+    pub(crate) const LEAST_PAIRS: usize = 4;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 7,
@@ -577,7 +581,7 @@ pub(crate) mod expert_blocks {
             "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q8_1", "q2k", "q3k", "q4k", "q5k", "q6k",
             "q8k",
         ],
-        kernels: 12,
+        kernels: 24,
     };
 
     /// 32 elements in 18 bytes.
@@ -615,8 +619,18 @@ pub(crate) mod expert_blocks {
         distinct: false,
     };
 
+    /// As multiply_pairs, for tiles of pairs and strips of 16 rows of w, on matrix units where there are any.
+    pub(crate) const MULTIPLY_PAIR_TILES: Op = Op {
+        family: FAMILY,
+        name: "multiply_pair_tiles",
+        first: 12,
+        types: &[TypeSet::of(&[Element::F32])],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        distinct: false,
+    };
+
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[MULTIPLY_PAIRS];
+    pub(crate) const OPS: &[Op] = &[MULTIPLY_PAIRS, MULTIPLY_PAIR_TILES];
 }
 
 /// Rows multiplied with the matrices of experts, for pairs in the order of their experts.
@@ -1020,6 +1034,7 @@ pub(crate) mod quantized {
 
     pub(crate) const BLOCK: usize = 256;
     pub(crate) const QUAD: usize = 4;
+    pub(crate) const ROWS: usize = 2;
     pub(crate) const FEW: usize = 32;
     pub(crate) const MANY: usize = 128;
     pub(crate) const SPLIT: usize = 4;
@@ -1080,7 +1095,7 @@ pub(crate) mod quantized {
         distinct: false,
     };
 
-    /// y[m, n] = sum over k of w[n, k] a[m, k], a wave to a row of w, for one row of a
+    /// y[m, n] = sum over k of w[n, k] a[m, k], waves to rows of w, for one row of a
     pub(crate) const MULTIPLY_1: Op = Op {
         family: FAMILY,
         name: "multiply_1",

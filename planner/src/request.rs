@@ -230,6 +230,8 @@ pub(crate) enum Operation {
         w: Blocks,
         experts: usize,
         pairs: Pairs,
+        /// As above.
+        tiled: Option<bool>,
         y: Tensor,
     },
     QuantizedMatmul {
@@ -451,11 +453,12 @@ impl Operation {
                 w,
                 experts,
                 pairs,
+                tiled,
                 y,
             } => {
                 let x = (x.operand()?, x.element()?);
                 let (w, pairs) = (w.planned()?, pairs.planned()?);
-                experts::multiply_blocks(recorder, w, *experts, x, pairs, y.start()?)
+                experts::multiply_blocks(recorder, w, *experts, x, pairs, *tiled, y.start()?)
             }
             Self::QuantizedMatmul { x, w, y } => quantized::multiply(
                 recorder,

@@ -17,11 +17,14 @@ from kernels.blocks import FORMATS, numbers, random_blocks, rounded
 from kernels.compare import assert_within
 from kernels.experts import NONE, floats, on_device, products, sorted_pairs, weights_of
 from kernels.indexed import no_failure
+from kernels.launched import launched
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
 
 Array = np.ndarray[Any, Any]
+
+FORMS = pytest.mark.parametrize("tiled", [False, True], ids=["rows", "tiles"])
 
 
 def quantized(kernels: Kernels, name: str, rows: int, columns: int) -> tuple[Blocks, Array]:
@@ -38,13 +41,16 @@ def assert_products_of_bytes(
     assert_within(got.numpy(), exact, x.shape[-1] * 2.0**-22 * terms + 2.0**-23 * np.abs(exact) + 1e-30)
 
 
+@FORMS
 @pytest.mark.parametrize("weighted", [False, True], ids=["rows-shared", "weighted"])
 @pytest.mark.parametrize("name", FORMATS)
-def test_quantized_experts(kernels: Kernels, name: str, *, weighted: bool) -> None:
-    # the last has more parts than a wave has lanes
+def test_quantized_experts(kernels: Kernels, name: str, *, weighted: bool, tiled: bool) -> None:
+    # one has more pairs than a tile, some of whose runs cross its end, and columns for more than a block's strips; the
+    # last has more parts than a wave has lanes
     for rows, top, count, n, blocks in (
         (1, 1, 1, 1, 1),
         (7, 3, 5, 13, 1),
+        (25, 3, 4, 37, 2),
         (3, 2, 4, 3, 9 * 256 // FORMATS[name].elements),
     ):
         k, pairs, shared = blocks * FORMATS[name].elements, rows * top, 1 if weighted else top
@@ -54,12 +60,13 @@ def test_quantized_experts(kernels: Kernels, name: str, *, weighted: bool) -> No
         weights = weights_of(pairs) if weighted else None
         failed = no_failure(kernels)
         of = on_device(kernels, *sorted_pairs(experts), shared, weights, failed)
-        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), of_blocks, count, of)
+        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), of_blocks, count, of, tiled=tiled)
         assert failed.numpy() == [0]
         assert_products_of_bytes(got, x, w.reshape(count, n, k), experts, shared, weights)
 
 
-def test_quantized_experts_that_do_not_exist(kernels: Kernels) -> None:
+@FORMS
+def test_quantized_experts_that_do_not_exist(kernels: Kernels, *, tiled: bool) -> None:
     blocks, w = quantized(kernels, "q4_0", 3 * 5, 64)
     x = floats("f32", (4, 64), 1)
     for wrong, flag in ((NONE, 0), (3, 1)):
@@ -68,7 +75,7 @@ def test_quantized_experts_that_do_not_exist(kernels: Kernels) -> None:
         nans = np.full(4, np.nan, np.float32)
         nans[1:] = 0.5
         of = on_device(kernels, np.arange(4, dtype=np.uint32), experts, 1, nans, failed)
-        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 3, of)
+        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 3, of, tiled=tiled)
         assert failed.numpy() == [flag]
         assert not got.numpy()[0].any()
         kept = replace(got, view=View((3, 5), (5, 1), 5))
@@ -78,31 +85,42 @@ def test_quantized_experts_that_do_not_exist(kernels: Kernels) -> None:
         order = np.array([1, wrong, wrong, 2], np.uint32)
         experts = np.array([1, 1, 2, 2], np.uint32)
         of = on_device(kernels, order, experts, 1, None, failed)
-        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 3, of)
+        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 3, of, tiled=tiled)
         assert failed.numpy() == [flag]
         kept = replace(got, view=View((2, 5), (5, 1), 5))
         assert_products_of_bytes(kept, x[[1, 2]], w.reshape(3, 5, 64), experts[[1, 2]], 1)
 
 
+@FORMS
 @pytest.mark.parametrize("element", ["bf16", "f16", "f32"])
-def test_rows_of_any_view_and_float(kernels: Kernels, element: str) -> None:
+def test_rows_of_any_view_and_float(kernels: Kernels, element: str, *, tiled: bool) -> None:
     blocks, w = quantized(kernels, "q8_0", 3 * 5, 64)
     experts = np.array([2, 0, 1, 1, 2, 2], np.uint32)
     of = on_device(kernels, *sorted_pairs(experts), 2)
     x = floats(element, (64, 3), 1)
     turned = Tensor.from_numpy(kernels.device, x).transpose(1, 0)
-    got = quantized_pairs(kernels, turned, blocks, 3, of)
+    got = quantized_pairs(kernels, turned, blocks, 3, of, tiled=tiled)
     assert_products_of_bytes(got, x.T.astype(np.float32), w.reshape(3, 5, 64), experts, 2)
 
 
-def test_launches_are_cut(kernels: Kernels) -> None:
-    blocks, w = quantized(kernels, "q5_0", 4 * 7, 96)
+def test_many_pairs_of_an_expert_take_tiles(kernels: Kernels) -> None:
+    blocks, _ = quantized(kernels, "q4_0", 2 * 3, 32)
+    for pairs, op in ((7, "multiply_pairs"), (8, "multiply_pair_tiles")):
+        of = on_device(kernels, *sorted_pairs(np.zeros(pairs, np.uint32)), 1)
+        with launched(kernels) as symbols:
+            quantized_pairs(kernels, Tensor.from_numpy(kernels.device, np.ones((pairs, 32), np.float32)), blocks, 2, of)
+        assert f"{op}_f32_q4_0" in symbols
+
+
+@FORMS
+def test_launches_are_cut(kernels: Kernels, *, tiled: bool) -> None:
+    blocks, w = quantized(kernels, "q5_0", 4 * 37, 96)
     x, experts = floats("f32", (50, 96), 1), np.random.default_rng(3).integers(0, 4, 50).astype(np.uint32)
     of = on_device(kernels, *sorted_pairs(experts), 1)
-    kernels.limits = {"elements": 8, "blocks": 1}
+    kernels.limits = {"elements": 8, "blocks": 1, "blocks_y": 1}
     try:
-        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 4, of)
-        assert_products_of_bytes(got, x, w.reshape(4, 7, 96), experts, 1)
+        got = quantized_pairs(kernels, Tensor.from_numpy(kernels.device, x), blocks, 4, of, tiled=tiled)
+        assert_products_of_bytes(got, x, w.reshape(4, 37, 96), experts, 1)
     finally:
         kernels.limits = {}
 

@@ -80,8 +80,8 @@ def assert_product(got: Tensor, x: Array, w: Array) -> None:
 def test_products(kernels: Kernels, name: str, rows: int) -> None:
     elements = FORMATS[name].elements
     rng = np.random.default_rng(rows)
-    # the last has more parts than a wave has lanes
-    for n, columns in ((1, elements), (5, 3 * elements), (67, elements), (3, 9 * 256)):
+    # of the last, waves share rows, and each has lanes with two parts
+    for n, columns in ((1, elements), (5, 3 * elements), (67, elements), (3, 9 * 256), (3, 69 * 256)):
         blocks, w = on_device(kernels, name, n, columns, n)
         x = rng.normal(size=(rows, columns)).astype(np.float32)
         assert_product(quantized_matmul(kernels, Tensor.from_numpy(kernels.device, x), blocks), x, w)

@@ -46,8 +46,10 @@ def experts_matmul(kernels: Kernels, x: Tensor, w: Tensor, pairs: Pairs, *, tile
     return made(kernels, "experts_matmul", shape, x.dtype, x=x, w=w, pairs=pairs.planned, tiled=tiled)
 
 
-def quantized_pairs(kernels: Kernels, x: Tensor, w: Blocks, experts: int, pairs: Pairs) -> Tensor:
+def quantized_pairs(
+    kernels: Kernels, x: Tensor, w: Blocks, experts: int, pairs: Pairs, *, tiled: bool | None = None
+) -> Tensor:
     """As `experts_matmul` for w (experts * n, k) of blocks and x of any float and strides, as f32."""
     shape = (pairs.order.shape[0], w.shape[0] // experts)
-    operands = {"x": x, "w": w.planned, "experts": experts, "pairs": pairs.planned}
+    operands = {"x": x, "w": w.planned, "experts": experts, "pairs": pairs.planned, "tiled": tiled}
     return made(kernels, "quantized_pairs", shape, dtype("f32"), **operands)

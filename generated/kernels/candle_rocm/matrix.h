@@ -22,10 +22,10 @@
 
 namespace candle {
 
-// RDNA's compiler would begin the loads of all rows or columns before the first is used, and take registers for them
+// AMD's compiler would begin the loads of all rows or columns before the first is used, and take registers for them
 // that cost waves.
-CANDLE_DEVICE void keep_order_on_rdna() {
-#if defined(__AMDGCN__) && (defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__))
+CANDLE_DEVICE void keep_order() {
+#if defined(__AMDGCN__)
   __builtin_amdgcn_sched_barrier(0);
 #endif
 }
@@ -221,7 +221,7 @@ CANDLE_DEVICE void add_products(Held &sums, const RowBytes<Word> &rows, const Co
 #pragma unroll
   for (u32 r = 0; r < HELD_ROWS; ++r) {
     if (r >= held_rows()) break;
-    keep_order_on_rdna();
+    keep_order();
 #pragma unroll
     for (u32 w = 4 * FIRST; w < 4 * (FIRST + HALVES); ++w)
       sums[r][0] = dot4(rows.word(tile_row(r), w), columns.words[w], sums[r][0]);

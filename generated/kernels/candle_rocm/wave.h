@@ -13,8 +13,9 @@ CANDLE_DEVICE u32 wave_size() { return __AMDGCN_WAVEFRONT_SIZE; }
 #else
 CANDLE_DEVICE u32 wave_size() { return __builtin_amdgcn_wavefrontsize(); }
 #endif
+constexpr u32 SMALLEST_WAVE = 32;
 // Waves in the largest block (1024 threads), where waves are smallest.
-constexpr u32 MAX_WAVES = 32;
+constexpr u32 MAX_WAVES = 1024 / SMALLEST_WAVE;
 
 CANDLE_DEVICE u32 lane_in_wave() { return threadIdx.x % wave_size(); }
 CANDLE_DEVICE u32 wave_in_block() { return threadIdx.x / wave_size(); }

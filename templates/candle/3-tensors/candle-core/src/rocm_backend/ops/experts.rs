@@ -71,7 +71,15 @@ pub fn moe_gemm_gguf(
     let y = uninit(list.count * n, DType::F32, x.device())?;
     let (by, planned) = ((x.planned(), Element::F32), list.planned(pairs.shared));
     let matrices = blocks.planned();
-    plan::multiply_blocks(x.device(), matrices, experts, by, planned, y.pointer())?;
+    plan::multiply_blocks(
+        x.device(),
+        matrices,
+        experts,
+        by,
+        planned,
+        None,
+        y.pointer(),
+    )?;
     list.check()?;
     Ok((y, (list.count, n).into()))
 }

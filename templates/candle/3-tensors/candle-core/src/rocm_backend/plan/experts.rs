@@ -3,7 +3,7 @@
 use super::ids::{Indices, KernelIds};
 use super::launch::{Argument, Launch, Pointer, PACK};
 use super::launcher::{Launcher, Refusal};
-use super::quantized::{Blocks, Rounded};
+use super::quantized::{Blocks, Rounded, STRIP};
 use super::table::{expert_blocks, experts as table, Element};
 use super::views::{Contiguous, Operand};
 
@@ -115,12 +115,15 @@ pub(crate) fn multiply<L: Launcher>(
 }
 
 /// As `multiply` with blocks (experts * n, k), rows of any float and view, and results in f32.
+///
+/// Tiles read an expert's blocks once for all its pairs of a tile.
 pub(crate) fn multiply_blocks<L: Launcher>(
     launcher: &L,
     w: Blocks,
     experts: usize,
     (x, element): (Operand<'_>, Element),
     pairs: Pairs,
+    tiled: Option<bool>,
     y: Pointer,
 ) -> Result<(), L::Error> {
     let x = Rounded::of(launcher, x, element, w.checked()?.columns)?;
@@ -129,14 +132,27 @@ pub(crate) fn multiply_blocks<L: Launcher>(
     if pairs.count * n == 0 {
         return Ok(());
     }
-    let kernel = expert_blocks::MULTIPLY_PAIRS.form(w.format, &[Element::F32])?;
-    let (packed, rows, k) = (pairs.pack(experts), n as u32, w.columns as u32);
+    let tiled = tiled.unwrap_or(pairs.count >= expert_blocks::LEAST_PAIRS * experts);
+    let op = match tiled {
+        true => expert_blocks::MULTIPLY_PAIR_TILES,
+        false => expert_blocks::MULTIPLY_PAIRS,
+    };
+    let launch = Launch::new(launcher, op.form(w.format, &[Element::F32])?);
     let waves = expert_blocks::BLOCK / launcher.card().wave_size;
-    let launch = Launch::new(launcher, kernel);
-    let launch = launch.strided((pairs.count * n).div_ceil(waves), expert_blocks::BLOCK);
+    let launch = if tiled {
+        let limits = launcher.limits();
+        let strips = waves / expert_blocks::SPLIT;
+        let across = n.div_ceil(strips * STRIP).min(limits.blocks);
+        let down = pairs.count.div_ceil(expert_blocks::TILE);
+        let down = down.min(limits.blocks_y);
+        launch.threads(across, expert_blocks::BLOCK).blocks_y(down)
+    } else {
+        launch.strided((pairs.count * n).div_ceil(waves), expert_blocks::BLOCK)
+    };
+    let (packed, rows, k) = (pairs.pack(experts), n as u32, w.columns as u32);
     let launch = launch.arg(&y).arg(&w.start).arg(&x.q).arg(&x.scales);
     let launch = launch.arg(&packed).arg(&rows).arg(&k);
-    // SAFETY: the arguments of kernels that multiply pairs; `y` has n numbers for each, and kernels leave out pairs and
-    // experts that do not exist.
+    // SAFETY: the arguments of both kernels that multiply pairs; `y` has n numbers for each, and kernels leave out pairs
+    // and experts that do not exist.
     unsafe { launch.enqueue() }
 }

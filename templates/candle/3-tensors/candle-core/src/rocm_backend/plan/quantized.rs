@@ -1,7 +1,7 @@
 //! Matrices of quantized blocks: read as numbers, and multiplied.
 use super::ids::Indices;
 use super::launch::{Launch, Pointer};
-use super::launcher::{Launcher, Refusal};
+use super::launcher::{Card, Launcher, Refusal};
 use super::table::activations as rounded;
 use super::table::quantized as table;
 use super::table::{Block, Element, BLOCKS};
@@ -95,16 +95,21 @@ pub(crate) fn multiply<L: Launcher>(
     let parts = blocks.columns / rounded::PART;
     for first in (0..x.rows).step_by(most) {
         let rows = (x.rows - first).min(most);
-        let (kernel, tasks) = product_of(rows, blocks.rows, launcher.card().wave_size);
-        let kernel = kernel.form(blocks.format, &[Element::F32])?;
+        let product = Product::of(rows, blocks.rows, parts, launcher.card());
+        let kernel = product.op.form(blocks.format, &[Element::F32])?;
         let y = y.offset(first * blocks.rows * element.size());
         let q = x.q.offset(first * parts * rounded::PART);
         let scales = x.scales.offset(first * parts * SCALES);
         let kind = result_type(element);
         let [n, k, rows] = [blocks.rows, blocks.columns, rows].map(|size| size as u32);
-        let launch = Launch::new(launcher, kernel).strided(tasks, table::BLOCK);
+        let launch = Launch::new(launcher, kernel).strided(product.tasks, table::BLOCK);
         let launch = launch.arg(&y).arg(&kind).arg(&blocks.start).arg(&q);
         let launch = launch.arg(&scales).arg(&n).arg(&k).arg(&rows);
+        let split = product.split.map(|split| split as u32);
+        let launch = match &split {
+            Some(split) => launch.arg(split),
+            None => launch,
+        };
         // SAFETY: the arguments of kernels that multiply; `y` has a number for each pair of rows.
         unsafe { launch.enqueue()? };
     }
@@ -160,26 +165,69 @@ pub(crate) fn multiply_experts<L: Launcher>(
 /// Bytes of a part's scale and sums: `candle::Part`.
 const SCALES: usize = 8;
 
-/// The kernel for so many rows, and the blocks that it keeps busy with `n` rows of blocks.
-fn product_of(rows: usize, n: usize, wave: usize) -> (Op, usize) {
-    let waves = table::BLOCK / wave;
-    let of_tiles = |tile: usize, strips: usize| rows.div_ceil(tile) * n.div_ceil(strips * TILE);
-    let of_waves = n.div_ceil(waves);
-    match rows {
-        1 => (table::MULTIPLY_1, of_waves),
-        2 => (table::MULTIPLY_2, of_waves),
-        3..=4 => (table::MULTIPLY_4, of_waves),
-        5..=AT_ONCE => (table::MULTIPLY_8, of_waves),
-        _ if rows <= MANY => {
-            let strips = waves / table::SPLIT;
-            (table::MULTIPLY_TILE_FEW, of_tiles(table::FEW, strips))
+/// A kernel that multiplies, and its tasks for blocks.
+struct Product {
+    op: Op,
+    tasks: usize,
+    /// How many waves share rows of blocks, for kernels without tiles.
+    split: Option<usize>,
+}
+
+impl Product {
+    /// For `rows` of so many parts with `n` rows of blocks.
+    fn of(rows: usize, n: usize, parts: usize, card: Card) -> Self {
+        let waves = table::BLOCK / card.wave_size;
+        let split = split(n, parts, card);
+        let of_waves = |op: Op, each: usize| Self {
+            op,
+            tasks: n.div_ceil(waves / split * each),
+            split: Some(split),
+        };
+        let of_tiles = |op: Op, down: usize, strips: usize| Self {
+            op,
+            tasks: rows.div_ceil(down) * n.div_ceil(strips * STRIP),
+            split: None,
+        };
+        match rows {
+            1 => of_waves(table::MULTIPLY_1, 1),
+            2 => of_waves(table::MULTIPLY_2, table::ROWS),
+            3..=4 => of_waves(table::MULTIPLY_4, table::ROWS),
+            5..=AT_ONCE => of_waves(table::MULTIPLY_8, table::ROWS),
+            _ if rows <= MANY => {
+                of_tiles(table::MULTIPLY_TILE_FEW, table::FEW, waves / table::SPLIT)
+            }
+            _ => of_tiles(table::MULTIPLY_TILE_MANY, table::MANY, waves),
         }
-        _ => (table::MULTIPLY_TILE_MANY, of_tiles(table::MANY, waves)),
     }
 }
 
+/// How many waves share rows of blocks so that `n` rows keep the card busy. The number of rows that are multiplied with them
+/// has no part in it, so that sums are the same for any number.
+fn split(n: usize, parts: usize, card: Card) -> usize {
+    let mut split = 1;
+    while 2 * split * card.wave_size <= table::BLOCK {
+        let waves = n / table::ROWS * split / card.multiprocessors.max(1);
+        let least_parts = match waves {
+            ..FEW_WAVES => 1,
+            FEW_WAVES..ENOUGH_WAVES => 4,
+            _ => break,
+        };
+        if parts < least_parts * 2 * split * card.wave_size {
+            break;
+        }
+        split *= 2;
+    }
+    split
+}
+
+/// With fewer waves to a multiprocessor, all that help are welcome, even if each lane has only one part.
+const FEW_WAVES: usize = 8;
+
+/// So many waves to a multiprocessor read at full speed.
+const ENOUGH_WAVES: usize = 32;
+
 /// Rows of blocks that a wave multiplies with a tile.
-const TILE: usize = 16;
+pub(super) const STRIP: usize = 16;
 
 /// The most rows that waves multiply with what they read once of the blocks.
 const AT_ONCE: usize = 8;
