@@ -13,6 +13,7 @@ from codegen.cli.options import as_json, note, progress
 if TYPE_CHECKING:
     from codegen.kernels.compile import CodeObject
     from codegen.kernels.loader import LoadedFamily
+    from codegen.rocm.toolchain import Toolchain
 
 SCHEMA_VERSION = 1
 
@@ -84,29 +85,39 @@ _architectures = click.option(
 )
 @as_json
 def build(*, names: str, folder: Path | None, as_json: bool) -> None:
-    """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and check them against their budgets.
+    """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and check them against their specs.
+
+    No kernel may spill or exceed its budget. Those that need dot or matrix instructions must have them where the
+    architecture does; this takes llvm-objdump, and is left out without it.
 
     A patched Candle loads them if the environment variable CANDLE_ROCM_KERNELS_DIR names the folder.
     """
     import time
 
+    from codegen.kernels.instructions import check_instructions, needing, read_instructions
     from codegen.kernels.resources import check_resources, read_resources
 
     started = time.monotonic()
-    families, objects = _compiled(names, folder)
+    families, toolchain, objects = _compiled(names, folder)
     found = read_resources(objects)
     check_resources(found, families)
+    disassembler = _disassembler(toolchain)
+    if disassembler is not None:
+        of_them = needing(families)
+        check_instructions(read_instructions([o for o in objects if o.family in of_them], disassembler), families)
     if as_json:
         rows = [
             {"architecture": each.architecture, "family": each.family, "path": str(each.path), "seconds": each.seconds}
             for each in objects
         ]
-        _print_json("kernels build", kernels=len(found), code_objects=rows)
+        checked = disassembler is not None
+        _print_json("kernels build", kernels=len(found), instructions_checked=checked, code_objects=rows)
         return
     architectures = len({each.architecture for each in objects})
     terminal.say(
         f"{len(found)} kernels in {len(objects)} code objects for {architectures} architectures: "
-        f"no spills, within their budgets ({time.monotonic() - started:.0f} s)"
+        f"no spills, within their budgets, instructions {'as needed' if disassembler else 'not checked'} "
+        f"({time.monotonic() - started:.0f} s)"
     )
 
 
@@ -115,11 +126,23 @@ def build(*, names: str, folder: Path | None, as_json: bool) -> None:
 @click.option("--family", help="Show only this family.")
 @as_json
 def resources(*, names: str, family: str | None, as_json: bool) -> None:
-    """Show registers, LDS, spills and occupancy of every kernel on every architecture."""
+    """Show registers, LDS, spills and occupancy of every kernel on every architecture.
+
+    Behind them come its dot and matrix instructions and how often its code has each.
+    """
+    from codegen.kernels.instructions import read_instructions
     from codegen.kernels.resources import read_resources
 
-    _, objects = _compiled(names, None)
-    found = [each for each in read_resources(objects) if family in (None, each.family)]
+    _, toolchain, objects = _compiled(names, None)
+    shown = [each for each in objects if family in (None, each.family)]
+    found = read_resources(shown)
+    disassembler = _disassembler(toolchain)
+    counts = {
+        (each.architecture, symbol): count
+        for each in (read_instructions(shown, disassembler) if disassembler else ())
+        for symbol, count in each.kernels.items()
+        if count
+    }
     if as_json:
         rows = [
             {
@@ -131,22 +154,42 @@ def resources(*, names: str, family: str | None, as_json: bool) -> None:
                 "lds": each.kernel.lds,
                 "spills": each.spills,
                 "occupancy": each.occupancy,
+                **(
+                    {"instructions": dict(count)}
+                    if (count := counts.get((each.architecture, each.kernel.symbol)))
+                    else {}
+                ),
             }
             for each in found
         ]
-        _print_json("kernels resources", kernels=rows)
+        _print_json("kernels resources", instructions_read=disassembler is not None, kernels=rows)
         return
     width = max((len(each.kernel.symbol) for each in found), default=6)
-    terminal.say(f"{'kernel':<{width}}  arch      VGPRs  SGPRs    LDS  spills  waves/SIMD")
+    last = "  dot and matrix instructions" if counts else ""
+    terminal.say(f"{'kernel':<{width}}  arch      VGPRs  SGPRs    LDS  spills  waves/SIMD{last}")
     for each in found:
+        count = counts.get((each.architecture, each.kernel.symbol), {})
+        last = "".join(f"  {number} {name}" for name, number in count.items())
         terminal.say(
             f"{each.kernel.symbol:<{width}}  {each.architecture.name:<8}  {each.vgprs:>5}  {each.kernel.sgprs:>5}  "
-            f"{each.kernel.lds:>5}  {each.spills:>6}  {each.occupancy:>10}"
+            f"{each.kernel.lds:>5}  {each.spills:>6}  {each.occupancy:>10}{last}"
         )
 
 
-def _compiled(names: str, folder: Path | None) -> tuple[tuple[LoadedFamily, ...], tuple[CodeObject, ...]]:
-    """Code objects of all families for the named architectures."""
+def _disassembler(toolchain: Toolchain) -> Path | None:
+    """llvm-objdump, or None after saying that instructions are not looked at."""
+    from codegen.errors import ToolchainMissing
+    from codegen.rocm.disassembler import find_disassembler
+
+    try:
+        return find_disassembler(toolchain)
+    except ToolchainMissing as missing:
+        note(f"dot and matrix instructions are not looked at: {missing}")
+        return None
+
+
+def _compiled(names: str, folder: Path | None) -> tuple[tuple[LoadedFamily, ...], Toolchain, tuple[CodeObject, ...]]:
+    """Code objects of all families for the named architectures, and what compiled them."""
     from codegen.kernels.architectures import parse_architectures
     from codegen.kernels.compile import compile_kernels
     from codegen.kernels.loader import load_families
@@ -164,7 +207,7 @@ def _compiled(names: str, folder: Path | None) -> tuple[tuple[LoadedFamily, ...]
         folder,
         progress=lambda made: progress(f"{made.architecture} {made.family} {made.seconds:.1f} s"),
     )
-    return families, objects
+    return families, toolchain, objects
 
 
 def _print_json(name: str, **content: object) -> None:

@@ -1,9 +1,9 @@
-"""What the AMD architectures that kernels are built for have of registers, LDS and wave slots.
+"""What the AMD architectures that kernels are built for have of registers, LDS, wave slots and byte products.
 
 Sources: "User Guide for AMDGPU Backend" (https://llvm.org/docs/AMDGPUUsage.html: processors, wavefront sizes, LDS
 granules), AMD's ISA guides (Vega, CDNA 1 to 4, RDNA 1 to 4: registers and LDS of a compute unit), and for the granules
 of registers LLVM's AMDGPUBaseInfo.cpp (IsaInfo). The tests compare the occupancy computed from this table with what
-clang reports, for every architecture.
+clang reports, and have clang assemble the instructions, for every architecture.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ class Architecture:
     """The most that one block may have."""
     lds_granule: int
     """A block gets a multiple of this, in bytes."""
+    dot4: str | None
+    """The instructions that add up four products of signed bytes, as a pattern of their names; None without any."""
+    matrix: str | None
+    """Those that multiply matrices of signed bytes, likewise."""
 
 
 _GCN = Architecture(
@@ -65,8 +69,11 @@ _GCN = Architecture(
     lds=64 * KIB,
     lds_of_block=64 * KIB,
     lds_granule=512,
+    dot4="v_dot4*_i32_i8",
+    matrix=None,
 )
-_CDNA2 = replace(_GCN, name="gfx90a", family="CDNA 2", vgprs=Registers(512, 8), unified_agprs=True, max_waves=8)
+_CDNA1 = replace(_GCN, name="gfx908", family="CDNA 1", matrix="v_mfma_i32_*i8")
+_CDNA2 = replace(_CDNA1, name="gfx90a", family="CDNA 2", vgprs=Registers(512, 8), unified_agprs=True, max_waves=8)
 _RDNA1 = Architecture(
     name="gfx1010",
     family="RDNA 1",
@@ -79,14 +86,31 @@ _RDNA1 = Architecture(
     lds=128 * KIB,
     lds_of_block=64 * KIB,
     lds_granule=512,
+    dot4=None,
+    matrix=None,
 )
-_RDNA2 = replace(_RDNA1, name="gfx1030", family="RDNA 2", vgprs=Registers(1024, 16), max_waves=16, lds_granule=1024)
-_RDNA3 = replace(_RDNA2, name="gfx1100", family="RDNA 3", vgprs=Registers(1536, 24))
+_RDNA2 = replace(
+    _RDNA1,
+    name="gfx1030",
+    family="RDNA 2",
+    vgprs=Registers(1024, 16),
+    max_waves=16,
+    lds_granule=1024,
+    dot4="v_dot4*_i32_i8",
+)
+_RDNA3 = replace(
+    _RDNA2,
+    name="gfx1100",
+    family="RDNA 3",
+    vgprs=Registers(1536, 24),
+    dot4="v_dot4_i32_iu8",
+    matrix="v_wmma_i32_*_iu8",
+)
 _RDNA4 = replace(_RDNA3, name="gfx1200", family="RDNA 4")
 
 ARCHITECTURES = (
     _GCN,
-    replace(_GCN, name="gfx908", family="CDNA 1"),
+    _CDNA1,
     _CDNA2,
     replace(_CDNA2, name="gfx942", family="CDNA 3"),
     replace(_CDNA2, name="gfx950", family="CDNA 4", lds=160 * KIB, lds_of_block=160 * KIB, lds_granule=1280),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -73,6 +74,15 @@ class Contract(Model):
     """What the number leaves open: NaN, overflow, order of summation."""
 
 
+class Need(StrEnum):
+    """What kernels of signed bytes must be made of where an architecture has it (`codegen.kernels.instructions`)."""
+
+    DOT4 = "dot4"
+    """Sums of four products; instructions for matrices will do as well."""
+    MATRIX = "matrix"
+    """Products of matrices; `dot4` where there are no such instructions."""
+
+
 class Budget(Model):
     """The most that a kernel of the family may use, on any architecture; spills are never allowed."""
 
@@ -106,6 +116,8 @@ class Op(Model):
     """More of Candle's ops that these kernels compute: conv1d is conv2d of one row."""
     part_of: Name | None = None
     """The op of Candle of which these kernels are one way or one step; none if they are named for it."""
+    needs: Need | None = None
+    """Instructions that each of its kernels must have."""
     contract: Contract | None = None
     """If it differs from the family's."""
 

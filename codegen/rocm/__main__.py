@@ -1,6 +1,6 @@
 """`python -m codegen.rocm [PART...]`: what `make rocm-toolchain` runs.
 
-Fetches the oldest and the newest compiler, and of every ROCm version the headers and libraries that
+Fetches the oldest and the newest compiler, a disassembler, and of every ROCm version the headers and libraries that
 specs/hip_api.yaml is checked against; `compiler` alone is enough to compile kernels.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codegen import terminal
 from codegen.errors import CandleRocmError, ExitCode, UsageError
 from codegen.rocm.fetch import fetch
-from codegen.rocm.packages import NEWEST, OLDEST, RELEASES, Part
+from codegen.rocm.packages import Part, releases_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     """Fetch the parts (default: all); the exit code, after saying on stderr what is wrong."""
     try:
         for part in _parts(arguments):
-            for release in (NEWEST, OLDEST) if part is Part.COMPILER else RELEASES:
+            for release in releases_with(part):
                 there = fetch(release, part, progress=terminal.note)
                 terminal.say(f"ROCm {release.version} {part}: {len(there.packages)} packages in {there.folder}")
     except CandleRocmError as error:

@@ -1,9 +1,10 @@
 """Debian's ROCm packages below `build/rocm/<version>/<part>/`, complete or not there at all.
 
-compiler/   bin/clang, bin/lld (run as any user, see wrappers), root/usr/...
-headers/    root/usr/include/...
-libraries/  packages/*.deb, for those that read symbols
-blas/       likewise
+compiler/      bin/clang, bin/lld (run as any user, see wrappers), root/usr/...
+disassembler/  bin/llvm-objdump, likewise
+headers/       root/usr/include/...
+libraries/     packages/*.deb, for those that read symbols
+blas/          likewise
 
 Each part has a packages.json: what it was made from. A part is fetched again when the table in packages.py changed.
 """
@@ -23,7 +24,7 @@ from codegen.errors import InputOutputError, ToolchainMissing
 from codegen.paths import build_folder
 from codegen.rocm.apt import MIRROR_VARIABLE, PrivateApt, debian_mirror, unpack_deb
 from codegen.rocm.packages import ANCHOR, Part
-from codegen.rocm.wrappers import write_wrappers
+from codegen.rocm.wrappers import write_compiler, write_disassembler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,7 +123,9 @@ def _fetch(release: RocmRelease, part: Part, base: Path, progress: Callable[[str
                 unpack_deb(deb, new / "root")
             shutil.rmtree(new / "packages")
         if part is Part.COMPILER:
-            write_wrappers(new, release.llvm)
+            write_compiler(new, release.llvm)
+        elif part is Part.DISASSEMBLER:
+            write_disassembler(new, release.llvm)
         manifest = {"wanted": _wanted(release, part), "packages": [deb.stem for deb in debs]}
         (new / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         place = _place(base, release, part)

@@ -17,6 +17,8 @@ class Part(StrEnum):
 
     COMPILER = "compiler"
     """clang, lld, device libraries, HIP headers, and libhiprtc with what it loads."""
+    DISASSEMBLER = "disassembler"
+    """llvm-objdump with its libraries. Apart because what it shows decides no code object; the newest does for all."""
     HEADERS = "headers"
     """HIP, hipRTC, rocBLAS, rocRAND and MIOpen headers, for checks of the API table."""
     LIBRARIES = "libraries"
@@ -68,6 +70,11 @@ def _compiler(llvm: int, clang_library: str, gcc: int) -> PackageSet:
     )
 
 
+def _disassembler(llvm: int) -> PackageSet:
+    # llvm's own package wants its other tools' libraries; llvm-objdump needs these.
+    return PackageSet(alone=(f"llvm-{llvm}",), with_dependencies=(f"libllvm{llvm}", "libcurl4t64"))
+
+
 def _headers(*more: str) -> PackageSet:
     return PackageSet(alone=(ANCHOR, "librocblas-dev", "librocrand-dev", *more))
 
@@ -105,6 +112,7 @@ RELEASES = (
         llvm=22,
         parts={
             Part.COMPILER: _compiler(22, "libclang-cpp22", gcc=16),
+            Part.DISASSEMBLER: _disassembler(22),
             Part.HEADERS: _headers("libmiopen-dev"),
             Part.LIBRARIES: _packed("libamdhip64-7", "libhiprtc7", "librocrand1", "libmiopen1"),
             Part.BLAS: _packed("librocblas5"),
@@ -117,6 +125,13 @@ OLDEST = RELEASES[0]
 
 NEWEST = RELEASES[-1]
 """The one that kernels are compiled with where the machine has no ROCm."""
+
+
+def releases_with(part: Part) -> tuple[RocmRelease, ...]:
+    """The releases of which we need the part."""
+    if part is Part.COMPILER:
+        return NEWEST, OLDEST
+    return tuple(release for release in RELEASES if part in release.parts)
 
 
 def rocm_release(version: str) -> RocmRelease:

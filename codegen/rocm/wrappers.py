@@ -34,15 +34,15 @@ exec "$root/@LOADER@" --library-path "$root/@LIBRARIES@" --preload "$root/@ALLOC
     "$llvm/bin/clang" "$@"
 """
 
-_LLD = """\
+_PLAIN = """\
 #!/bin/sh
-# lld of the ROCm packages unpacked in ../root.
+# @NAME@ of the packages unpacked in ../root.
 root=${0%/*}/../root
-exec "$root/@LOADER@" --library-path "$root/@LIBRARIES@" --argv0 "$0" "$root/usr/lib/llvm-@LLVM@/bin/lld" "$@"
+exec "$root/@LOADER@" --library-path "$root/@LIBRARIES@" --argv0 "$0" "$root/usr/lib/llvm-@LLVM@/bin/@NAME@" "$@"
 """
 
 
-def write_wrappers(compiler: Path, llvm: int) -> None:
+def write_compiler(compiler: Path, llvm: int) -> None:
     """Write `bin/clang` and `bin/lld` beside `root/` in a folder; they work wherever the folder is moved.
 
     Raises:
@@ -51,17 +51,24 @@ def write_wrappers(compiler: Path, llvm: int) -> None:
     bitcode = next((path.parent for path in (compiler / "root/usr/lib").rglob("ocml.bc")), None)
     if bitcode is None:
         raise FileNotFoundError(2, "the packages have no device library ocml.bc", str(compiler / "root/usr/lib"))
-    values = {
-        "LLVM": str(llvm),
-        "LOADER": LOADER,
-        "LIBRARIES": LIBRARIES,
-        "ALLOCATOR": ALLOCATOR,
-        "BITCODE": f"$root/{bitcode.relative_to(compiler / 'root').as_posix()}",
-    }
     (compiler / "bin").mkdir()
-    for name, script in (("clang", _CLANG), ("lld", _LLD)):
-        for key, value in values.items():
-            script = script.replace(f"@{key}@", value)
-        path = compiler / "bin" / name
-        path.write_text(script, encoding="utf-8")
-        path.chmod(0o755)
+    place = f"$root/{bitcode.relative_to(compiler / 'root').as_posix()}"
+    _write(compiler / "bin/clang", _CLANG, llvm, ALLOCATOR=ALLOCATOR, BITCODE=place)
+    _write(compiler / "bin/lld", _PLAIN, llvm)
+
+
+def write_disassembler(folder: Path, llvm: int) -> None:
+    """Write `bin/llvm-objdump` beside `root/` in a folder; it works wherever the folder is moved.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    (folder / "bin").mkdir()
+    _write(folder / "bin/llvm-objdump", _PLAIN, llvm)
+
+
+def _write(path: Path, script: str, llvm: int, **more: str) -> None:
+    for key, value in {"NAME": path.name, "LLVM": str(llvm), "LOADER": LOADER, "LIBRARIES": LIBRARIES, **more}.items():
+        script = script.replace(f"@{key}@", value)
+    path.write_text(script, encoding="utf-8")
+    path.chmod(0o755)

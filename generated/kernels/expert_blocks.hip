@@ -49,7 +49,10 @@ CANDLE_DEVICE void multiply_pair_tiles(f32 *__restrict__ y, const Matrix &w, con
   __shared__ Panel<B, Shape> panel;
   __shared__ Members members;
   const u64 matrix = u64(w.n) * (w.k / B::ELEMENTS * B::BYTES);
-  for (u32 tile = blockIdx.y * Shape::ROWS; tile < pairs.count; tile += gridDim.y * Shape::ROWS) {
+  const u32 down = (pairs.count + Shape::ROWS - 1) / Shape::ROWS,
+            across = (w.n + columns_of_tile<Shape>() - 1) / columns_of_tile<Shape>();
+  for (u64 at = blockIdx.x; at < u64(down) * across; at += gridDim.x) {
+    const u32 tile = u32(at % down) * Shape::ROWS, column = u32(at / down) * columns_of_tile<Shape>();
     const u32 count = least(pairs.count - tile, Shape::ROWS);
     __syncthreads(); // of the tile before, nobody reads any more
     if (threadIdx.x < count) {
@@ -59,20 +62,17 @@ CANDLE_DEVICE void multiply_pair_tiles(f32 *__restrict__ y, const Matrix &w, con
       members.expert[threadIdx.x] = i32(pair.expert);
     }
     __syncthreads();
-    for (u32 column = blockIdx.x * columns_of_tile<Shape>(); column < w.n;
-         column += gridDim.x * columns_of_tile<Shape>()) {
-      for (u32 first = 0, end = 0; first < count; first = end) {
-        while (end < count && members.expert[end] == members.expert[first]) ++end;
-        const i32 expert = members.expert[first];
-        // Without an expert there is nothing to add up, and the results are zeros.
-        const Matrix of = {w.blocks + u64(expert < 0 ? 0 : expert) * matrix, w.n, expert < 0 ? 0 : w.k};
-        multiply_tile<B>(
-            panel, of, x, end - first, [&](u32 line) { return u32(members.row[first + line]); }, column,
-            [&](u32 line, u32 at, f32 sum) {
-              const i64 number = first + line < end ? members.number[first + line] : NO_INDEX;
-              if (number >= 0) y[u64(number) * w.n + at] = expert < 0 ? 0.0f : weighted(pairs, number, sum);
-            });
-      }
+    for (u32 first = 0, end = 0; first < count; first = end) {
+      while (end < count && members.expert[end] == members.expert[first]) ++end;
+      const i32 expert = members.expert[first];
+      // Without an expert there is nothing to add up, and the results are zeros.
+      const Matrix of = {w.blocks + u64(expert < 0 ? 0 : expert) * matrix, w.n, expert < 0 ? 0 : w.k};
+      multiply_tile<B>(
+          panel, of, x, end - first, [&](u32 line) { return u32(members.row[first + line]); }, column,
+          [&](u32 line, u32 to, f32 sum) {
+            const i64 number = first + line < end ? members.number[first + line] : NO_INDEX;
+            if (number >= 0) y[u64(number) * w.n + to] = expert < 0 ? 0.0f : weighted(pairs, number, sum);
+          });
     }
   }
 }

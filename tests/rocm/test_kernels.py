@@ -11,13 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from rocm_toolchain import real_toolchain
+from rocm_toolchain import real_disassembler, real_toolchain
 from some import some
 
 from codegen.errors import KernelRejected
 from codegen.kernels.architectures import ARCHITECTURES, parse_architectures
 from codegen.kernels.code_object import read_kernels
 from codegen.kernels.compile import compile_kernels
+from codegen.kernels.instructions import check_instructions, needing, read_instructions
 from codegen.kernels.loader import LoadedFamily, load_families
 from codegen.kernels.render import Sources, render_sources
 from codegen.kernels.resources import check_resources, read_resources
@@ -55,6 +56,23 @@ def test_all_architectures_without_spills_and_within_budgets() -> None:
 
     check_resources(found, families())
     assert len(found) == len(names) * sum(len(loaded.kernels) for loaded in families())
+
+
+def test_kernels_have_the_dot_and_matrix_instructions_that_they_need() -> None:
+    names = [each.name for each in parse_architectures(os.environ.get("ARCH", "all"))]
+    of_them = needing(families())
+    assert of_them == {"expert_blocks", "quantized"}
+
+    objects = compile_kernels(
+        render_sources([loaded for loaded in families() if loaded.name in of_them]), names, real_toolchain()
+    )
+    found = read_instructions(objects, real_disassembler())
+
+    check_instructions(found, families())
+    assert [(each.family, each.architecture.name) for each in found] == [(f, n) for f in sorted(of_them) for n in names]
+    for each in found:
+        used = {name for count in each.kernels.values() for name in count}
+        assert bool(used) is (each.architecture.dot4 is not None), each.architecture.name
 
 
 @pytest.mark.parametrize("architecture", WAVES)

@@ -3,15 +3,26 @@
 // Products of four pairs of signed bytes, summed: one instruction where the architecture has it.
 #include "candle_rocm/hip.h"
 
+#if defined(__AMDGCN__)
+#if defined(__GFX11__) || defined(__GFX12__)
+#define CANDLE_SUDOT4
+#elif defined(__GFX10__)
+#if !defined(__gfx1010__) && !defined(__gfx1013__) && !defined(__gfx10_1_generic__)
+#define CANDLE_SDOT4 // RDNA 2, and some of RDNA 1
+#endif
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+#define CANDLE_SDOT4
+#endif
+#endif
+
 namespace candle {
 
 CANDLE_DEVICE i32 dot4(u32 a, u32 b, i32 sum) {
 #if defined(__CUDACC__)
   return __dp4a(i32(a), i32(b), sum);
-#elif defined(__AMDGCN__) && (defined(__GFX11__) || defined(__GFX12__))
+#elif defined(CANDLE_SUDOT4)
   return __builtin_amdgcn_sudot4(true, i32(a), true, i32(b), sum, false);
-#elif defined(__AMDGCN__) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) ||                     \
-                              defined(__gfx942__) || defined(__gfx950__) || defined(__gfx1030__))
+#elif defined(CANDLE_SDOT4)
   return __builtin_amdgcn_sdot4(i32(a), i32(b), sum, false);
 #else
 #pragma unroll

@@ -9,6 +9,9 @@
 #if defined(__CUDACC__)
 #define CANDLE_MATRIX_NVIDIA
 #elif defined(__AMDGCN__)
+#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)
+#define CANDLE_MATRIX_RDNA
+#endif
 #if defined(__GFX11__)
 #define CANDLE_MATRIX_GFX11
 #elif defined(__GFX12__)
@@ -41,7 +44,7 @@ CANDLE_DEVICE u32 tile_row(u32 row) { return lane_in_wave() / 4 + 8 * row; }
 CANDLE_DEVICE u32 tile_column(u32 column) { return lane_in_wave() % 4 * 4 + column; }
 #else
 constexpr u32 HELD_COLUMNS = 1;
-#if defined(__AMDGCN__) && (defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__))
+#if defined(CANDLE_MATRIX_RDNA)
 CANDLE_DEVICE constexpr u32 held_rows() { return 8; }
 #elif defined(__AMDGCN__)
 CANDLE_DEVICE constexpr u32 held_rows() { return 4; }

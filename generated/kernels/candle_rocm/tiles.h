@@ -47,23 +47,23 @@ struct Panel {
     Pack<u32, 4> words[EACH_QUADS];
     Part parts[EACH_PARTS];
 
-    // Of parts `part` and after, of the row that `row_at` has for each of `lines`; of other lines and parts, zeros.
+    // Of parts `part` and after, of the row that `row_at` has for each of `lines`. Behind the last part or line there
+    // is what nobody multiplies or stores.
     template <class Row>
     CANDLE_DEVICE void read(const RoundedRows &rows, u32 lines, Row row_at, u32 part, u32 each) {
+      const auto at = [&](u32 line, u32 p) {
+        return u64(row_at(least(line, lines - 1))) * each + least(part + p, each - 1);
+      };
 #pragma unroll
       for (u32 e = 0; e < EACH_QUADS; ++e) {
-        const u32 i = threadIdx.x + e * BLOCK, line = i / QUADS, quad = i % QUADS;
-        words[e] = {};
-        if (line < lines && part + quad / 2 < each) {
-          words[e] =
-              load_pack<4>(reinterpret_cast<const u32 *>(rows.q + (u64(row_at(line)) * each + part) * PART) + 4 * quad);
-        }
+        const u32 i = threadIdx.x + e * BLOCK, quad = i % QUADS;
+        words[e] =
+            load_pack<4>(reinterpret_cast<const u32 *>(rows.q + at(i / QUADS, quad / 2) * PART) + 4 * (quad % 2));
       }
 #pragma unroll
       for (u32 e = 0; e < EACH_PARTS; ++e) {
-        const u32 i = threadIdx.x + e * BLOCK, line = i / STEP, p = i % STEP;
-        parts[e] = {};
-        if (line < lines && part + p < each) parts[e] = rows.parts[u64(row_at(line)) * each + part + p];
+        const u32 i = threadIdx.x + e * BLOCK;
+        parts[e] = rows.parts[at(i / STEP, i % STEP)];
       }
     }
   };

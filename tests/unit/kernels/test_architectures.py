@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +45,16 @@ KERNEL(1, 75, 0, 256) KERNEL(1, 89, 0, 256) KERNEL(1, 99, 0, 64)
 KERNEL(4, 1, 5120, 64) KERNEL(4, 1, 10240, 256) KERNEL(4, 1, 30720, 256) KERNEL(4, 1, 61440, 1024)
 KERNEL(4, 1, 20480, 512)
 """
+
+BYTE_PRODUCTS = (
+    "v_dot4_i32_i8 v0, v1, v2, v3",
+    "v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,1,0]",
+    "v_mfma_i32_16x16x16i8 a[0:3], v0, v1, a[0:3]",
+    "v_mfma_i32_16x16x32_i8 a[0:3], v[0:1], v[2:3], a[0:3]",
+    "v_wmma_i32_16x16x16_iu8 v[0:7], v[8:11], v[12:15], v[0:7]",
+    "v_wmma_i32_16x16x16_iu8 v[0:7], v[8:9], v[10:11], v[0:7]",
+)
+"""Products of signed bytes in every form that one of the architectures has; the last two are RDNA 3's and RDNA 4's."""
 
 REMARK = re.compile(r"remark: +([A-Za-z ]+?)(?: \[[^\]]*\])?: (\w+)")
 
@@ -91,6 +102,23 @@ def test_clang_agrees(on: Architecture, tmp_path: Path) -> None:
 def test_the_kernels_reach_different_occupancies(tmp_path: Path) -> None:
     """Else the comparison above would say little."""
     assert len({each.remarks["Occupancy"] for each in compiled(architecture("gfx1100"), tmp_path)}) > 4
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES, ids=lambda on: on.name)
+def test_clang_assembles_the_byte_products_of_the_table_and_no_others(on: Architecture, tmp_path: Path) -> None:
+    (tmp_path / "k.s").write_text("\n".join(BYTE_PRODUCTS) + "\n", encoding="utf-8")
+    target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={on.name}", "-nogpulib"]
+    command = [str(real_toolchain().compiler), *target, "-x", "assembler", "-c", "k.s", "-o", "k.o"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    refused = {int(line) for line in re.findall(r"^k\.s:(\d+):\d+: error:", done.stderr, re.MULTILINE)}
+    names = {text.split()[0] for line, text in enumerate(BYTE_PRODUCTS, 1) if line not in refused}
+    assert (done.returncode == 0) is (not refused)
+    if "v_dot4_i32_iu8" in names:
+        names.discard("v_dot4_i32_i8")  # is another name of it there
+    for pattern, kind in ((on.dot4, "_dot4"), (on.matrix, "_16x16x")):
+        of_kind = {name for name in names if kind in name}
+        assert of_kind == {name for name in names if fnmatchcase(name, pattern or "")}
+        assert bool(of_kind) is (pattern is not None)
 
 
 def test_the_thirteen() -> None:

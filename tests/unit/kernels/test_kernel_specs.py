@@ -12,6 +12,7 @@ from codegen.errors import SpecInvalid
 from codegen.kernels.coverage import covered, holes, table
 from codegen.kernels.dtypes import DTYPES, WIDTHS, dtype, expand, moved_as
 from codegen.kernels.loader import load_families
+from codegen.kernels.model import Need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +60,7 @@ def test_kernels_are_the_product_of_types_and_variants(tmp_path: Path) -> None:
         ("family: double", "family: triple", "1:", "family 'triple' belongs in triple.yaml"),
         ("about: x + x", "abuot: x + x", "12:", "unknown key 'abuot'"),
         ("vgprs: 32", "vgprs: 0", "8:", "expected 1 or more"),
+        ("cpu: [f32, i32]", "cpu: f32\n        needs: dot5", "15:12", "the text 'dot5' is not one of dot4, matrix"),
     ],
 )
 def test_findings_have_their_place(tmp_path: Path, right: str, wrong: str, place: str, message: str) -> None:
@@ -103,3 +105,13 @@ def test_no_family_of_ours_has_a_hole_without_a_reason() -> None:
         for op in loaded.family.ops:
             excused = {t for hole in op.holes for t in expand(hole.types)}
             assert holes(op) == excused, f"{loaded.name}: {op.name}"
+
+
+def test_what_multiplies_blocks_needs_instructions_for_it() -> None:
+    ops = {op.name: op.needs for loaded in load_families() if loaded.family.blocks for op in loaded.family.ops}
+    assert {name for name, needs in ops.items() if needs is None} == {"dequantize", "dequantize_rows"}
+    assert {name for name, needs in ops.items() if needs is Need.MATRIX} == {
+        "multiply_pair_tiles",
+        "multiply_tile_few",
+        "multiply_tile_many",
+    }

@@ -37,6 +37,7 @@ RELEASE = RocmRelease(
     llvm=22,
     parts={
         Part.COMPILER: PackageSet(alone=("clang-22",), with_dependencies=(ANCHOR, "libc6")),
+        Part.DISASSEMBLER: PackageSet(alone=("llvm-22",), with_dependencies=("libc6",)),
         Part.HEADERS: PackageSet(alone=(ANCHOR,)),
         Part.LIBRARIES: PackageSet(alone=(ANCHOR,), unpack=False),
     },
@@ -50,6 +51,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeApt:
     apt.add_package("libc6", "2.44", {f"{LIBRARIES}/ld-linux-x86-64.so.2": LOADER})
     compiler = {"usr/lib/llvm-22/bin/clang": PROGRAM, "usr/lib/llvm-22/bin/lld": PROGRAM}
     apt.add_package("clang-22", "22.1", {**compiler, "usr/lib/llvm-22/lib/clang/22/amdgcn/bitcode/ocml.bc": ""})
+    apt.add_package("llvm-22", "22.1", {"usr/lib/llvm-22/bin/llvm-objdump": PROGRAM})
     monkeypatch.setenv("PATH", apt.environ["PATH"])
     monkeypatch.delenv("CANDLE_ROCM_DEBIAN_MIRROR", raising=False)
     return apt
@@ -177,6 +179,15 @@ def test_the_compilation_proper_gets_no_driver_options(apt: FakeApt, base: Path)
 def test_the_wrappers_work_where_the_folder_is_moved(apt: FakeApt, base: Path, tmp_path: Path) -> None:
     moved = fetch(RELEASE, Part.COMPILER, base).folder.rename(tmp_path / "moved")
     assert run(moved / "bin/lld", "-flavor", "gnu")[0] == f"{moved}/bin/../root/usr/lib/llvm-22/bin/lld"
+
+
+def test_the_disassembler_runs_on_the_libraries_it_came_with(apt: FakeApt, base: Path) -> None:
+    part = fetch(RELEASE, Part.DISASSEMBLER, base)
+    program, _, libraries, *arguments = run(part.folder / "bin/llvm-objdump", "-d", "a file.hsaco")
+    root = f"{part.folder}/bin/../root"
+    assert (program, libraries) == (f"{root}/usr/lib/llvm-22/bin/llvm-objdump", f"{root}/{LIBRARIES}")
+    assert arguments == ["-d", "a file.hsaco"]
+    assert fetched(RELEASE, Part.COMPILER, base) is None
 
 
 def test_packages_without_device_libraries_are_refused(apt: FakeApt, base: Path) -> None:

@@ -60,4 +60,4 @@ def test_only_the_newest_compiler(home: Path, apt: FakeApt, capsys: pytest.Captu
 
 def test_an_unknown_part(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["drivers"]) is ExitCode.USAGE
-    assert "choose from compiler, headers, libraries, blas" in capsys.readouterr().err
+    assert "choose from compiler, disassembler, headers, libraries, blas" in capsys.readouterr().err

@@ -7,12 +7,13 @@ import re
 import pytest
 
 from codegen.errors import UsageError
-from codegen.rocm.packages import NEWEST, RELEASES, Part, RocmRelease, rocm_release
+from codegen.rocm.packages import NEWEST, OLDEST, RELEASES, Part, RocmRelease, releases_with, rocm_release
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
 def test_each_release_has_every_part(release: RocmRelease) -> None:
-    assert set(release.parts) == set(Part)
+    """But for the disassembler: the newest reads the code of all compilers."""
+    assert set(release.parts) == set(Part) - (set() if release is NEWEST else {Part.DISASSEMBLER})
     for packages in release.parts.values():
         names = packages.alone + packages.with_dependencies
         assert names
@@ -26,6 +27,12 @@ def test_the_compiler_packages_are_of_one_llvm(release: RocmRelease) -> None:
     llvm = {name for name in packages.alone + packages.with_dependencies if re.match("(lib)?(clang|lld|rocm)", name)}
     assert llvm
     assert all(re.search(rf"-?{release.llvm}(t64|-dev)?$", name) for name in llvm)
+
+
+def test_which_releases_a_part_is_fetched_of() -> None:
+    assert releases_with(Part.COMPILER) == (NEWEST, OLDEST)
+    assert releases_with(Part.DISASSEMBLER) == (NEWEST,)
+    assert releases_with(Part.HEADERS) == RELEASES
 
 
 def test_versions_ascend_and_are_found_by_name() -> None:

@@ -140,12 +140,9 @@ pub(crate) fn multiply_blocks<L: Launcher>(
     let launch = Launch::new(launcher, op.form(w.format, &[Element::F32])?);
     let waves = expert_blocks::BLOCK / launcher.card().wave_size;
     let launch = if tiled {
-        let limits = launcher.limits();
-        let strips = waves / expert_blocks::SPLIT;
-        let across = n.div_ceil(strips * STRIP).min(limits.blocks);
+        let across = n.div_ceil(waves / expert_blocks::SPLIT * STRIP);
         let down = pairs.count.div_ceil(expert_blocks::TILE);
-        let down = down.min(limits.blocks_y);
-        launch.threads(across, expert_blocks::BLOCK).blocks_y(down)
+        launch.strided(across * down, expert_blocks::BLOCK)
     } else {
         launch.strided((pairs.count * n).div_ceil(waves), expert_blocks::BLOCK)
     };
