@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from codegen.device.hip import Buffer
 from codegen.device.ops.quantized import Blocks, dequantize, dequantize_rows, quantized_experts, quantized_matmul
-from codegen.device.planner import PlanRefused
+from codegen.device.planner import PlanRefused, plan
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import dtype
 from codegen.kernels.layout import View
@@ -127,6 +129,37 @@ def test_experts(kernels: Kernels, name: str, *, shared: bool) -> None:
     outside = Tensor.from_numpy(kernels.device, np.full((3, 2), experts, np.uint32))
     assert not quantized_experts(kernels, on[0], blocks, experts, outside, failed).numpy().any()
     assert failed.numpy() == [1]
+
+
+@pytest.mark.parametrize(("n", "parts"), [(3, 72), (3, 600), (70, 9)])
+def test_a_row_has_the_same_bits_among_others(kernels: Kernels, n: int, parts: int) -> None:
+    blocks, _ = on_device(kernels, "q4_0", n, 32 * parts, 3)
+    x = np.random.default_rng(1).normal(size=(16, 32 * parts)).astype(np.float32)
+    alone = [quantized_matmul(kernels, Tensor.from_numpy(kernels.device, row[None]), blocks).numpy()[0] for row in x]
+    for rows in (2, 3, 4, 7, 8, 9, 16):
+        together = quantized_matmul(kernels, Tensor.from_numpy(kernels.device, x[:rows]), blocks)
+        assert_ulps(together, np.array(alone[:rows]), 0)
+
+
+def test_waves_share_rows_where_there_are_few(kernels: Kernels) -> None:
+    def waves(n: int, parts: int, multiprocessors: int, rows: int = 1) -> float:
+        """For each row of the matrix, or for each two where there are several others."""
+        tensor = Tensor(Mock(), Buffer(1 << 40, 0), dtype("f32"), View.contiguous((rows, 32 * parts)))
+        blocks = Blocks(
+            replace(tensor, dtype=dtype("u8"), view=View.contiguous((n * parts * 18,))), "q4_0", (n, 32 * parts)
+        )
+        card = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": multiprocessors}
+        y = replace(tensor, view=View.contiguous((rows, n)))
+        launch = plan("quantized_matmul", card, x=tensor, w=blocks.planned, y=y)[-1][1]
+        return launch.grid[0] * 8 / n * (1 if rows == 1 else 2)
+
+    assert waves(65536, 448, 96) == 1
+    for rows in (1, 2, 4, 8):
+        assert waves(4096, 448, 96, rows) == 2, "21 waves a multiprocessor are not enough"
+        assert waves(4096, 128, 96, rows) == 1, "but each lane should have four parts"
+        assert waves(512, 128, 96, rows) == 4, "unless there are hardly any waves"
+        assert waves(64, 512, 96, rows) == 8, "a block has no more"
+        assert waves(64, 63, 96, rows) == 1, "each lane has a part"
 
 
 def test_launches_are_cut(kernels: Kernels) -> None:
