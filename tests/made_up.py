@@ -532,6 +532,14 @@ impl Device {
 }
 
 impl QStorage {
+    pub fn from_data(data: &[u8], device: &Device, dtype: DType) -> Result<Self> {
+        match device {
+            Device::Cpu => Ok(Self::Cpu(data.to_vec())),
+            Device::Cuda(device) => cuda::load_quantized(device, data, dtype),
+            Device::Metal(device) => metal::load_quantized(device, data, dtype),
+        }
+    }
+
     fn width(&self) -> usize {
         match self {
             QStorage::Cpu(storage) => storage.len(),
@@ -555,6 +563,33 @@ impl crate::CustomOp1 for QTensor {
             QStorage::Cuda(own) => own.fwd(storage),
             _ => crate::bail!("wrong device"),
         }
+    }
+}
+""",
+    "candle-core/src/quantized/ggml_file.rs": """\
+use crate::{Device, Result};
+
+fn from_raw_data<T>(raw_data: &[u8], dims: Vec<usize>, device: &Device) -> Result<QTensor> {
+    let data = match device {
+        Device::Cpu => QStorage::Cpu(raw_data.to_vec()),
+        Device::Cuda(device) => super::cuda::load_quantized(device, raw_data)?,
+        Device::Metal(device) => super::metal::load_quantized(device, raw_data)?,
+    };
+    QTensor::new(data, dims)
+}
+
+fn read_one_tensor<R: Read>(reader: &mut R, device: &Device) -> Result<QTensor> {
+    let (name, dims) = names_and_dims(reader)?;
+    let tensor_elems = dims.iter().product::<usize>();
+    from_raw_data(&read(reader, tensor_elems)?, dims, device)
+}
+""",
+    "candle-core/src/quantized/gguf_file.rs": """use crate::{Device, Result};
+
+impl Content {
+    pub fn tensor<R: Read>(&self, reader: &mut R, name: &str, device: &Device) -> Result<QTensor> {
+        let tensor_info = self.tensor_info(name)?;
+        tensor_info.read(reader, self.tensor_data_offset, device)
     }
 }
 """,

@@ -96,6 +96,7 @@ def _counts(linted: Linted) -> dict[str, int]:
         "phases": len(phases),
         "rules": sum(len(phase.rules) for phase in phases),
         "modules": sum(len(phase.modules) for phase in phases),
+        "statements": sum(len(phase.statements) for phase in phases),
         "files": sum(len(phase.files) for phase in phases),
         "cargo_entries": sum(len(c.dependencies) + len(c.features) + len(c.targets) + len(c.config) for c in cargo),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from codegen.errors import Conflict, Location, Problem, UnknownSite
@@ -17,6 +17,7 @@ from codegen.syntax import python_verbs, verbs
 from codegen.syntax.modules import declare_module
 from codegen.syntax.source import Source
 from codegen.syntax.spelling import as_spelled
+from codegen.syntax.statements import insert_statement
 from codegen.syntax.verbs import CannotMirror, Style, TextEdit
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class EditPlanner:
             if decision.site.kind == "use" and decision.verb == Verb.MIRROR and decision.lands in wanted:
                 own = by_path.setdefault(decision.site.path, [])
                 own += self._imports(decision, "\n".join(edit.text for edit in own))
-        for edit in self._modules(wanted):
+        for edit in chain(self._modules(wanted), self._statements(wanted)):
             by_path.setdefault(edit.path, []).append(edit)
         if self.problems:
             raise UnknownSite(self.problems, remedy=REMEDY)
@@ -194,6 +195,17 @@ class EditPlanner:
                 Problem(f"rule {rule.id}: {error}", Location(rule.path, 1)), remedy="correct the rule's path"
             ) from error
         return Edit(rule.path, made.start, made.end, made.text, Origin(rule.id, self.specs.where(rule.id), phase))
+
+    def _statements(self, phases: frozenset[int]) -> Iterator[Edit]:
+        for phase in self.specs.phases:
+            for rule in phase.statements if phase.phase in phases else ():
+                there = self.scan.tree.exists(rule.path)
+                if there and in_range(self.scan.tree.release, rule.since, rule.until):
+                    source = self.scan.source(rule.path)
+                    made = insert_statement(source, rule.function, rule.before, rule.statement)
+                    if made is not None:
+                        origin = Origin(rule.id, self.specs.where(rule.id), phase.phase)
+                        yield Edit(rule.path, made.start, made.end, made.text, origin)
 
     def _style(self, rule: Rule | TreeRule) -> Style:
         return Style(

@@ -157,6 +157,21 @@ class ModuleRule(VersionRange, RuntimeChoice):
     """Only with this gating; both when absent."""
 
 
+class StatementRule(VersionRange):
+    """A statement in a function of Candle that names no backend. A tree without that place goes without it."""
+
+    id: Id
+    path: str
+    """The Candle file of the function."""
+    function: str
+    """Its item, such as `Content::tensor`."""
+    before: str
+    """How the statement begins that it stands before; no other one of the function's body begins so."""
+    statement: str
+    """With its attributes, as it shall stand there."""
+    reason: Reason
+
+
 class PhaseTests(VersionRange):
     """Candle's own tests that cannot pass on ROCm without a phase; where it is missing, each has to fail."""
 
@@ -244,6 +259,7 @@ class PhaseSpec(Model):
     cargo: CargoSpec = CargoSpec()
     rules: tuple[Rule, ...] = ()
     modules: tuple[ModuleRule, ...] = ()
+    statements: tuple[StatementRule, ...] = ()
     files: tuple[FileRule, ...] = ()
     copies: tuple[CopyRule, ...] = ()
     tests: tuple[PhaseTests, ...] = ()

@@ -130,7 +130,7 @@ class Case:
         count, step = self.positions, self.per_launch or self.positions
         largest = max(math.prod(operand.shape) for operand in self.operands)
         marks = (0, count // 2, (BEYOND // 2) * count // largest, BEYOND * count // largest, count - 1)
-        chosen, before = set(marks), set[int]()
+        chosen, before = {mark for mark in marks if mark < count}, set[int]()
         while chosen != before:
             before = chosen
             for first in range(0, count, step):

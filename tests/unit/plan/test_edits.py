@@ -101,7 +101,7 @@ def test_stand_in(pristine: Path, specs: LoadedSpecs) -> None:
     """The phase that brings the real arm, and candle-core as it is called there, are named."""
     edits = planned(pristine, specs)
 
-    (edit,) = edits[QUANTIZED]
+    edit, *_ = (edit for edit in edits[QUANTIZED] if edit.origin.rule == "quant.device-match")
     assert edit.text.strip() == 'Device::Rocm(_) => crate::rocm::not_generated("Device::quantized_zeros", 2),'
     assert (edit.origin.rule, edit.origin.phase, edit.origin.template) == ("quant.device-match", 1, None)
     test = text_of(edits, "candle-core/tests/quantized_tests.rs", "quant.expected-numbers")
@@ -315,6 +315,22 @@ def test_a_module_in_a_file_without_modules(pristine: Path, specs: LoadedSpecs) 
         UnknownSite, match=r"candle-core/src/utils\.rs:1:1: rule core\.lost: the file declares no modules"
     ):
         planned(pristine, with_rules(specs, modules=(module,)))
+
+
+def test_statements_in_functions_that_name_no_backend(pristine: Path, specs: LoadedSpecs) -> None:
+    """Each comes with its phase, to the trees that have its place."""
+    [phase] = [phase for phase in specs.phases if phase.statements]
+    path = "candle-core/src/quantized/gguf_file.rs"
+    assert path not in planned(pristine, specs)
+    edits = planned(pristine, specs, phases=(0, 1, phase.phase))
+    for rule in phase.statements:
+        assert text_of(edits, rule.path, rule.id).split() == rule.statement.split()
+
+    source = pristine / path
+    source.write_text(source.read_text().replace("tensor_info.read(", "tensor_info.load("))
+    assert path not in planned(pristine, specs, phases=(0, 1, phase.phase))
+    source.unlink()
+    assert path not in planned(pristine, specs, phases=(0, 1, phase.phase))
 
 
 def test_a_tree_without_sites_needs_no_edits(tmp_path: Path, specs: LoadedSpecs) -> None:

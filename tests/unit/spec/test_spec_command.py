@@ -26,7 +26,16 @@ def repository(tmp_path: Path) -> Repository:
     return complete(Repository(tmp_path))
 
 
-COUNTS = {"spec_files": 9, "templates": 12, "phases": 2, "rules": 2, "modules": 1, "files": 1, "cargo_entries": 2}
+COUNTS = {
+    "spec_files": 9,
+    "templates": 12,
+    "phases": 2,
+    "rules": 2,
+    "modules": 1,
+    "statements": 0,
+    "files": 1,
+    "cargo_entries": 2,
+}
 
 
 def test_lint_says_what_it_checked(repository: Repository) -> None:

@@ -77,8 +77,9 @@ def test_every_id_is_unique_and_named_for_its_phase_theme() -> None:
         for entry in part
     ]
     modules = [module for phase in SPECS.phases for module in phase.modules]
+    statements = [statement for phase in SPECS.phases for statement in phase.statements]
     differences = [difference for phase in SPECS.phases for difference in phase.differences]
-    ids = [entry.id for entry in (*RULES, *FILES, *entries, *modules, *differences)]
+    ids = [entry.id for entry in (*RULES, *FILES, *entries, *modules, *statements, *differences)]
 
     assert [name for name, count in Counter(ids).items() if count > 1] == []
 

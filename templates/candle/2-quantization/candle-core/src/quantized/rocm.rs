@@ -1,7 +1,8 @@
 //! Quantized tensors on a ROCm device.
-use super::{GgmlDType, GgmlType, QStorage};
+use super::{GgmlDType, QStorage};
 use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
 use crate::{CpuStorage, DType, Device, Result, Storage};
+use std::io::{Seek, SeekFrom};
 
 mod compute;
 mod imatrix;
@@ -113,15 +114,77 @@ fn plain(dtype: GgmlDType) -> Option<DType> {
     }
 }
 
-/// Blocks copied to a device.
-pub fn load_quantized<T: GgmlType + Send + Sync + 'static>(
-    device: &RocmDevice,
-    blocks: &[T],
-) -> Result<QStorage> {
-    // SAFETY: blocks are plain bytes without gaps: Candle asserts their sizes.
-    let bytes = unsafe {
-        std::slice::from_raw_parts(blocks.as_ptr().cast::<u8>(), std::mem::size_of_val(blocks))
+/// Asks whether a file has the tensor that it names, before anything of it is read for a ROCm device.
+///
+/// `start` is where its blocks begin. The reader stays where it is.
+pub(super) fn check_in_file(
+    device: &Device,
+    name: &str,
+    (dtype, shape): (GgmlDType, &[usize]),
+    start: u64,
+    reader: &mut impl Seek,
+) -> Result<()> {
+    if !device.is_rocm() {
+        return Ok(());
+    }
+    let position = reader.stream_position()?;
+    let end = reader.seek(SeekFrom::End(0))?;
+    reader.seek(SeekFrom::Start(position))?;
+    let left = end.saturating_sub(start);
+    let problem = match size_of_tensor(dtype, shape) {
+        Ok(size) if start <= end && size as u64 <= left => return Ok(()),
+        Ok(size) => format!("a {dtype:?} tensor of {shape:?} has {size} bytes, the file {left}"),
+        Err(problem) => problem.to_string(),
     };
-    let blocks = QRocmStorage::from_bytes(device, bytes, T::DTYPE)?;
+    let message = format!("tensor {name} at offset {start}: {problem}");
+    Err(RocmError::Other(message).into())
+}
+
+/// The blocks of a tensor of `shape`, which `bytes` begin with, on a device.
+///
+/// An error, and nothing allocated, where the format has no such tensor or the bytes end too early.
+pub fn load_tensor(
+    device: &RocmDevice,
+    dtype: GgmlDType,
+    bytes: &[u8],
+    shape: &[usize],
+) -> Result<QStorage> {
+    let size = size_of_tensor(dtype, shape).map_err(RocmError::Other)?;
+    let Some(blocks) = bytes.get(..size) else {
+        let message = format!(
+            "a {dtype:?} tensor of {shape:?} has {size} bytes, the data {}",
+            bytes.len()
+        );
+        return Err(RocmError::Other(message).into());
+    };
+    load_blocks(device, dtype, blocks)
+}
+
+/// Blocks on a device. `bytes` need no alignment, and are free to change when this returns.
+pub fn load_blocks(device: &RocmDevice, dtype: GgmlDType, bytes: &[u8]) -> Result<QStorage> {
+    let (size, block) = (bytes.len(), dtype.type_size());
+    if size % block != 0 {
+        let message = format!("{size} bytes are no whole number of {dtype:?} blocks of {block}");
+        return Err(RocmError::Other(message).into());
+    }
+    let blocks = QRocmStorage::from_bytes(device, bytes, dtype)?;
     Ok(QStorage::Rocm(blocks))
+}
+
+/// Bytes of a tensor's blocks, or why there is no such tensor.
+fn size_of_tensor(dtype: GgmlDType, shape: &[usize]) -> std::result::Result<usize, String> {
+    let block = dtype.block_size();
+    let problem = match shape.last() {
+        None => "a scalar has no blocks".to_string(),
+        Some(row) if row % block != 0 => format!("rows of {row} are no whole blocks of {block}"),
+        Some(_) => {
+            let mut dims = shape.iter();
+            let count = dims.try_fold(1usize, |count, dim| count.checked_mul(*dim));
+            match count.and_then(|count| (count / block).checked_mul(dtype.type_size())) {
+                Some(size) => return Ok(size),
+                None => "more bytes than can be counted".to_string(),
+            }
+        }
+    };
+    Err(format!("a {dtype:?} tensor of {shape:?}: {problem}"))
 }

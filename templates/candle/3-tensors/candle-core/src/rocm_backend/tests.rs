@@ -3,7 +3,9 @@
 use super::hip::HipResult;
 use super::testing::{gpu, gpu_of, is_alone, with_calls};
 use super::{api, device_count, DeviceMemory, RocmDevice};
+use crate::quantized::{gguf_file, GgmlType, QTensor};
 use crate::{Device, Result, Tensor};
+use std::io::Cursor;
 
 const MIB: usize = 1 << 20;
 
@@ -60,6 +62,47 @@ fn all_that_a_stream_has_ends_with_its_last_device() -> Result<()> {
         drop(memory);
         drop(device);
     });
+    Ok(())
+}
+
+/// A file's blocks go through pinned buffers, so that the next tensor is read while they are copied.
+#[test]
+fn a_file_is_loaded_without_waiting() -> Result<()> {
+    let test = "a_file_is_loaded_without_waiting";
+    let Some(rocm) = gpu_of(test, 0) else {
+        return Ok(());
+    };
+    if !is_alone(module_path!(), test, &[]) {
+        return Ok(());
+    }
+    let names = ["a", "b", "c"];
+    let numbers = Tensor::arange(0f32, (MIB / 4 * 3 / 2) as f32, &Device::Cpu)?;
+    let numbers = QTensor::quantize(&numbers, f32::DTYPE)?;
+    let mut file = Cursor::new(Vec::new());
+    gguf_file::write(&mut file, &[], &names.map(|name| (name, &numbers)))?;
+    file.set_position(0);
+    let content = gguf_file::Content::read(&mut file)?;
+    let device = Device::Rocm(rocm.clone());
+    // Buffers have 2 MiB, tensors one and a half: the second and the third end in another buffer than they begin in.
+    let queued = [
+        ("hipHostMalloc", 3),
+        ("hipMemcpyAsync", 5),
+        ("hipMemcpy", 0),
+        ("hipStreamSynchronize", 0),
+        ("hipEventSynchronize", 0),
+        ("hipDeviceSynchronize", 0),
+    ];
+    let loaded = with_calls(&queued, || -> Result<Vec<QTensor>> {
+        let tensors = names.iter();
+        tensors
+            .map(|name| content.tensor(&mut file, name, &device))
+            .collect()
+    })?;
+    drop(file);
+    let numbers = numbers.dequantize(&Device::Cpu)?.to_vec1::<f32>()?;
+    for tensor in loaded {
+        assert!(tensor.dequantize(&Device::Cpu)?.to_vec1::<f32>()? == numbers);
+    }
     Ok(())
 }
 

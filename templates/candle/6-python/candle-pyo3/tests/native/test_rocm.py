@@ -3,6 +3,8 @@
 Without an AMD GPU, or in a build without the feature `rocm`, the tests that compute are skipped.
 """
 
+import struct
+
 import candle
 import candle.functional
 import candle.typing
@@ -10,10 +12,11 @@ import pytest
 from candle import Tensor
 from candle.nn import Linear
 from candle.testing import assert_almost_equal, assert_equal
-from candle.utils import rocm_is_available
+from candle.utils import load_ggml, load_gguf, rocm_is_available, save_gguf
 
 on_rocm = pytest.mark.skipif(not rocm_is_available(), reason="ROCm is not available")
 MATRIX = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+FORMATS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2k", "q3k", "q4k", "q5k", "q6k", "q8k", "f16", "f32"]
 
 
 def second_gpu() -> str:
@@ -127,6 +130,73 @@ def test_results_are_those_of_the_cpu():
         assert actual.device == "rocm"
         assert actual.shape == expected.shape
         assert_almost_equal(actual.to_device("cpu"), expected, rtol=1e-5, atol=1e-6)
+
+
+def numbers(rows, columns):
+    """A matrix of both signs, whose rows differ."""
+    return Tensor([[((7 * row + 13 * column) % 41 - 20) / 16 for column in range(columns)] for row in range(rows)])
+
+
+def assert_product(found, rows, weights):
+    """Rows are rounded to 8 bits: each number by at most 1/254 of the largest, which the weights multiply."""
+    largest = max(abs(value) for row in rows.values() for value in row)
+    exact = rows.matmul(weights.t()).values()
+    for found_row, exact_row in zip(found.values(), exact, strict=True):
+        for value, wanted, column in zip(found_row, exact_row, weights.values(), strict=True):
+            assert abs(value - wanted) <= largest / 254 * sum(map(abs, column)) + 1e-4 * abs(wanted)
+
+
+@on_rocm
+@pytest.mark.parametrize("name", FORMATS)
+def test_quantized_tensors_are_those_of_the_cpu(name):
+    weights, rows = numbers(5, 512), numbers(3, 512)
+    expected, actual = weights.quantize(name), weights.to_device("rocm").quantize(name)
+    assert (actual.ggml_dtype, actual.shape, actual.rank) == (expected.ggml_dtype, (5, 512), 2)
+    assert_equal(actual.dequantize(), expected.dequantize())
+    product = actual.matmul_t(rows.to_device("rocm"))
+    assert (product.device, product.shape) == ("rocm", (3, 5))
+    assert_product(product, rows, expected.dequantize())
+
+
+@on_rocm
+def test_quantized_tensors_are_saved_and_loaded(tmp_path):
+    path = str(tmp_path / "model.gguf")
+    weights = numbers(5, 512).to_device("rocm")
+    names = [name for name in FORMATS if name != "q8k"]  # of which Candle loads no file
+    save_gguf(path, {name: weights.quantize(name) for name in names}, {"general.name": "a test"})
+    on_host, metadata = load_gguf(path)
+    assert metadata == {"general.name": "a test"}
+    rows = numbers(3, 512)
+    for device in ("rocm", "rocm:0"):
+        loaded, metadata = load_gguf(path, device)
+        assert metadata == {"general.name": "a test"}
+        assert sorted(loaded) == sorted(names)
+        for name, tensor in loaded.items():
+            assert tensor.ggml_dtype == on_host[name].ggml_dtype
+            assert_equal(tensor.dequantize(), on_host[name].dequantize())
+            product = tensor.matmul_t(rows.to_device("rocm"))
+            assert product.device == "rocm"
+            assert_product(product, rows, on_host[name].dequantize())
+
+
+@on_rocm
+def test_a_ggml_file_is_loaded(tmp_path):
+    path = tmp_path / "model.bin"
+    numbers = [0.5, -2.0, 3.0]
+    head = struct.pack("<2I7I", 0x67676A74, 3, *[0] * 7) + struct.pack("<4I", 1, 1, 0, len(numbers)) + b"t"
+    path.write_bytes(head + bytes(-len(head) % 32) + struct.pack("<3f", *numbers))
+    tensors, hparams, vocab = load_ggml(str(path), "rocm")
+    assert (hparams["n_vocab"], vocab) == (0, [])
+    assert tensors["t"].dequantize().values() == numbers
+
+
+@on_rocm
+def test_a_file_that_ends_too_early_names_what_it_lacks(tmp_path):
+    path = tmp_path / "model.gguf"
+    save_gguf(str(path), {"blk.7": numbers(5, 512).quantize("q4_0")}, {})
+    path.write_bytes(path.read_bytes()[:-64])
+    with pytest.raises(ValueError, match=r"blk\.7 at offset \d+: .* has 1440 bytes"):
+        load_gguf(str(path), "rocm")
 
 
 @on_rocm
