@@ -515,6 +515,24 @@ mod cuda {
     pub use super::dummy_cuda::*;
 }
 
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GgmlDType {
+    F32,
+    F16,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+    Q8_1,
+    Q2K,
+    Q3K,
+    Q4K,
+    Q5K,
+    Q6K,
+    Q8K,
+}
+
 pub enum QStorage {
     Cpu(Vec<u8>),
     Cuda(cuda::QCudaStorage),
@@ -591,6 +609,31 @@ impl Content {
         let tensor_info = self.tensor_info(name)?;
         tensor_info.read(reader, self.tensor_data_offset, device)
     }
+}
+""",
+    "candle-core/src/quantized/cuda.rs": """\
+//! CUDA's own: a foreign file, but for the kernels that it names.
+use super::GgmlDType;
+use crate::{CudaDevice, CudaStorage, Result};
+
+pub fn numbers(blocks: &Blocks, dtype: GgmlDType, device: &CudaDevice) -> Result<CudaStorage> {
+    let (kernel, threads) = match dtype {
+        GgmlDType::Q4_0 => ("dequantize_block_q4_0_f32", 32),
+        GgmlDType::Q6K => ("dequantize_block_q6_K_f32", 64),
+        _ => crate::bail!("no numbers of {dtype:?}"),
+    };
+    let function = device.get_or_load_func(kernel, &candle_kernels::QUANTIZED)?;
+    blocks.launched(&function, threads)
+}
+
+pub fn few_rows(blocks: &Blocks, dtype: GgmlDType, rows: usize, device: &CudaDevice) -> Result<CudaStorage> {
+    let kernel = match dtype {
+        GgmlDType::Q4_0 => "mul_mat_vec_q4_0_q8_1_cuda",
+        _ => crate::bail!("no product with {dtype:?}"),
+    };
+    let kernel = format!("{kernel}{rows}");
+    let function = device.get_or_load_func(&kernel, &candle_kernels::QUANTIZED)?;
+    blocks.launched(&function, rows)
 }
 """,
     "candle-core/src/quantized/dummy_cuda.rs": """\

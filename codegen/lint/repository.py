@@ -12,6 +12,7 @@ from codegen.kernels.loader import load_families
 from codegen.kernels.render import family_template, render_family, template_contexts
 from codegen.lint.templates import TemplateReader
 from codegen.paths import is_checkout, repository_root
+from codegen.plan.cuda_kernels import BLOCK, stands_for
 from codegen.plan.edits import EditContext
 from codegen.render.backend import FileContext
 from codegen.render.new_file import HEADED
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BLOCKS = f"specs/{FILE}"
+CUDA_KERNELS = "tests/releases/cuda_kernels.txt"
+"""A line for each CUDA kernel that releases name: its symbol, and which releases. A checkout has it."""
 
 RENDERED_ALONE: Mapping[str, frozenset[str]] = {
     "docs/acceptance.md.j2": frozenset({"seeds", "counts", "unrun"}),
@@ -83,6 +86,7 @@ def lint(root: Path | None = None) -> Linted:
     if specs:
         found += _copied(root, specs)
         found += _choices(root, specs, kernel_specs)
+        found += _cuda_kernels(root, specs, families)
     reader = TemplateReader(root / "templates")
     found += _templates(reader, specs, kernel_specs)
     found += _rendered(root, families, {problem.location.file for problem in found if problem.location})
@@ -160,6 +164,30 @@ def _choices(root: Path, specs: LoadedSpecs, families: tuple[str, ...]) -> Itera
         if choice.family is not None and choice.family not in families:
             message = f"there is no family '{choice.family}' in specs/{KERNELS}"
             yield Problem(message, _line_with(root, CANDLE_FILE, f"enum: {choice.enum},"))
+
+
+def _cuda_kernels(root: Path, specs: LoadedSpecs, families: tuple[LoadedFamily, ...]) -> Iterator[Problem]:
+    """Names that no release has, names that stand twice, and operations that do not exist or read no blocks."""
+    known = {f"{loaded.name}.{op.name}": loaded.family.blocks for loaded in families for op in loaded.family.ops}
+    formats = {form.name for loaded in families if loaded.family.blocks for form in loaded.family.variants}
+    record = root / CUDA_KERNELS
+    lines = record.read_text(encoding="utf-8").splitlines() if is_checkout() and record.is_file() else None
+    named = None if lines is None else [line.split()[0] for line in lines if line and not line.startswith("#")]
+    seen: set[str] = set()
+    for index, entry in enumerate(specs.candle.cuda_kernels):
+        file, _, line = specs.where(f"cuda_kernels[{index}]").rpartition(":")
+        place = Location(file, int(line))
+        for symbol in entry.symbol:
+            if symbol in seen:
+                yield Problem(f"{symbol} stands in an entry before this one", place)
+            seen.add(symbol)
+            if BLOCK in symbol and entry.by and not any(known.get(name, True) for name in entry.by):
+                yield Problem(f"no operation of this entry reads blocks, which {symbol} stands for", place)
+            if named is not None and families and not any(stands_for(symbol, each, formats) for each in named):
+                yield Problem(f"no release that was tried names {symbol} ({CUDA_KERNELS})", place)
+        for name in entry.by if families else ():
+            if name not in known:
+                yield Problem(f"there is no operation {name} in specs/{KERNELS}", place)
 
 
 def _line_with(root: Path, name: str, text: str) -> Location:

@@ -11,7 +11,9 @@ from codegen.candle.toml_text import decode
 from codegen.errors import InputOutputError, Location, Problem, RenamedVariant, UnknownSite
 from codegen.kernels.dtypes import DTYPES
 from codegen.plan.choices import REMEDY as CHOICES_REMEDY
-from codegen.plan.choices import missing_choices, unanswered
+from codegen.plan.choices import missing_choices, parsed_once, unanswered
+from codegen.plan.cuda_kernels import REMEDY as KERNELS_REMEDY
+from codegen.plan.cuda_kernels import KernelBook, kernels_named, may_name_kernels, missing_kernels, unaccounted
 from codegen.plan.model import Decision, State
 from codegen.plan.select import RuleBook, glob_matches
 from codegen.plan.spellings import REMEDY as SPELLINGS_REMEDY
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from codegen.plan.select import PhasedRule
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.model import BackendEnum
+    from codegen.syntax.kernel_symbols import KernelSymbol
     from codegen.syntax.source import Text
 
 REMEDY = (
@@ -74,6 +77,8 @@ class Scan:
     """The parsed Python files that have sites."""
     spellings: TreeSpellings = field(default_factory=lambda: TreeSpellings({}, {}))
     """What the tree calls the variants that it does not call as we do."""
+    kernels: int = 0
+    """How many of CUDA's kernels for quantized tensors and experts the tree's Rust names."""
 
     def source(self, path: str) -> Source:
         """A parsed Rust file, also one without a site."""
@@ -109,7 +114,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     decider = _Decider(specs, book)
     decisions: list[Decision] = []
     sources: dict[str, Source] = {}
-    nodes, deadline = 0, _Deadline(thread_time() + MOST_SECONDS)
+    nodes, kernels, deadline = 0, 0, _Deadline(thread_time() + MOST_SECONDS)
     spellings = tree_spellings(tree, specs)
     respelled = [name.encode() for name in spellings.read_as]
     for path in tree.rust_files():
@@ -119,6 +124,8 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
         foreign = decider.foreign(path)
         if foreign is not None:
             decisions.append(_whole_file(path, len(text), tree.crate_of(path), foreign))
+        launches = may_name_kernels(path, text) and decider.has_rocm(path, tree)
+        if foreign is not None and not launches:
             continue
         decode(text, path)
         source = Source.parse(path, text, seconds=deadline.left(path), spellings=spellings.read_as)
@@ -129,8 +136,12 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
                 remedy="remove files that do not belong to Candle",
             )
         crate = tree.crate_of(path)
-        found = decider.decide(source, find_sites(source), crate)
+        found = decider.decide(source, find_sites(source), crate) if foreign is None else []
         found += decider.further_backends(source, found)
+        if launches:
+            named = kernels_named(source)
+            kernels += len(named)
+            found += decider.cuda_kernels(source, named, crate)
         if found:
             sources[path] = source
             decisions += found
@@ -143,10 +154,10 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
             python[path] = script
             decisions += found
     if types := decider.element_types(tree):
-        sources.setdefault(DTYPE, Source.parse(DTYPE, tree.read(DTYPE)))
+        sources.setdefault(DTYPE, parsed_once(DTYPE, tree.read(DTYPE)))
         decisions += types
     for choice in specs.candle.choices:
-        answered = unanswered(choice, tree)
+        answered = unanswered(choice, tree, sources)
         if answered is not None and answered[1]:
             source, left = answered
             sources.setdefault(choice.file, source)
@@ -154,7 +165,7 @@ def scan_tree(tree: CandleTree, specs: LoadedSpecs, *, gating: Gating = Gating.D
     for crate in tree.crates:
         decisions += decider.features(crate, tree)
     rules = {phased.rule.id: phased for phased in book.all_rules}
-    return Scan(tree, tuple(decisions), sources, rules, python, spellings)
+    return Scan(tree, tuple(decisions), sources, rules, python, spellings, kernels)
 
 
 def _python_source(path: str, text: bytes) -> PythonSource | None:
@@ -175,10 +186,8 @@ def refuse_unknown(scan: Scan) -> None:
         where = plain if source is None else source.location(site.start)
         problems.append(Problem(f"{decision.reason} ({site.kind} in {site.item or 'the file'})", where))
     if problems:
-        raise UnknownSite(
-            problems,
-            remedy=REMEDY,
-        )
+        kernels = any(decision.site.kind == SiteKind.CUDA_KERNEL for decision in scan.of_state(State.UNKNOWN))
+        raise UnknownSite(problems, remedy=f"{REMEDY}; {KERNELS_REMEDY}" if kernels else REMEDY)
 
 
 def refuse_renamed(scan: Scan, specs: LoadedSpecs) -> None:
@@ -211,11 +220,17 @@ def missing_enums(tree: CandleTree, specs: LoadedSpecs, scan: Scan) -> None:
         raise UnknownSite(problems, remedy="correct the enum's entry in specs/candle.yaml")
 
 
-def missing_operations(tree: CandleTree, specs: LoadedSpecs) -> None:
+def missing_operations(scan: Scan, specs: LoadedSpecs) -> None:
     """Raise `UnknownSite` when an enum that chooses what is computed is not where the specs say."""
-    problems = missing_choices(tree, specs)
+    problems = missing_choices(scan.tree, specs, scan.sources)
     if problems:
         raise UnknownSite(problems, remedy=CHOICES_REMEDY)
+
+
+def _missing_kernels(scan: Scan, specs: LoadedSpecs) -> None:
+    problems = missing_kernels(scan.tree, specs, scan.kernels)
+    if problems:
+        raise UnknownSite(problems, remedy=KERNELS_REMEDY)
 
 
 def refuse_undecided(scan: Scan, specs: LoadedSpecs, *, leave_unknown: bool = False) -> None:
@@ -227,7 +242,8 @@ def refuse_undecided(scan: Scan, specs: LoadedSpecs, *, leave_unknown: bool = Fa
     errors = []
     for check in (
         lambda scan: missing_enums(scan.tree, specs, scan),
-        lambda scan: missing_operations(scan.tree, specs),
+        lambda scan: missing_operations(scan, specs),
+        lambda scan: _missing_kernels(scan, specs),
         *(() if leave_unknown else (refuse_unknown,)),
     ):
         try:
@@ -267,6 +283,7 @@ class _Decider:
         self.backends = {each.name: each.reason for each in specs.tree.spec.backends} if specs.tree else {}
         self.enum_phase = {enum.name: enum.phase for enum in specs.candle.enums}
         self.crates = {crate.name: crate for crate in specs.candle.crates}
+        self.kernels = KernelBook.of(specs.candle.cuda_kernels)
         self.feature_rules = [(feature, phase.phase) for phase in specs.phases for feature in phase.cargo.features]
 
     def foreign(self, path: str) -> str | None:
@@ -306,11 +323,35 @@ class _Decider:
                     decided.append(Decision(site, crate, State.UNKNOWN, reason=reason))
         return decided
 
+    def has_rocm(self, path: str, tree: CandleTree) -> bool:
+        """Whether the file is of a crate that has a ROCm story, or of one that no spec lists."""
+        crate = tree.crate_of(path)
+        return self._listed(crate.name if crate else "", path) is None
+
+    def cuda_kernels(self, source: Source, named: Iterable[KernelSymbol], crate: Crate | None) -> list[Decision]:
+        """What happens at CUDA's kernels whose work nothing of ours does; the others are no sites."""
+        name = crate.name if crate else ""
+        decided = []
+        for symbol in named:
+            entry = self.kernels.entry_of(symbol.name)
+            if entry is not None and entry.reason is None:
+                continue
+            site = symbol.site(source, SiteKind.CUDA_KERNEL)
+            if entry is not None:
+                rule = "candle.cuda-kernels"
+                decision = Decision(site, name, State.LEFT, rule, verb=Verb.LEAVE, reason=entry.reason or "")
+            else:
+                decision = self._decide(site, name, source, None)
+                if decision.state is State.UNKNOWN:
+                    decision = replace(decision, reason=unaccounted(symbol.name))
+            decided.append(decision)
+        return decided
+
     def element_types(self, tree: CandleTree) -> list[Decision]:
         """The variants of `DType` that no kernel computes with: ROCm stores, loads and moves them, if specs say so."""
         if not tree.exists(DTYPE):
             return []
-        source = Source.parse(DTYPE, tree.read(DTYPE))
+        source = parsed_once(DTYPE, tree.read(DTYPE))
         computed = {dtype.name for dtype in DTYPES}
         crate = tree.crate_of(DTYPE)
         decided = []

@@ -219,6 +219,8 @@ class EditPlanner:
                 raise CannotMirror("ROCm can only store it; `leave` says so")
             case _ if site.kind == SiteKind.OPERATION:
                 raise CannotMirror("a kernel has to answer it; `leave` says that ROCm does without")
+            case _ if site.kind == SiteKind.CUDA_KERNEL:
+                raise CannotMirror("an operation has to do its work; `leave` says that ROCm does without")
             case Verb.OVERRIDE if isinstance(rule, TreeRule):
                 self._bounded(len(rule.text or ""))
                 return verbs.insert_override(source, site, rule.text or "", style)

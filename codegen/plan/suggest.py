@@ -21,11 +21,11 @@ from codegen.tree_path import TREE_FILE, is_tree_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
     from codegen.plan.decide import Scan
     from codegen.plan.model import Decision
     from codegen.spec.loaded import LoadedSpecs
+    from codegen.spec.model import Choice
     from codegen.syntax.site import Site
 
 _WIDENED = (Verb.OR_IN, Verb.CHAIN)
@@ -75,7 +75,7 @@ def draft(scans: Sequence[Scan], specs: LoadedSpecs) -> str:
     decisions = sorted(unknown.values(), key=lambda each: (each.site.path, each.site.start, each.site.name))
     lists = [*_backends(decisions), *_crates(decisions), *_enums(decisions, specs), *_libraries(decisions, scans[0])]
     unforeseen = [d.site for scan in scans for d in scan.decisions if d.fallback]
-    matched = {choice.enum for choice in specs.candle.choices if choice.named_by is None}
+    matched = [choice for choice in specs.candle.choices if choice.named_by is None]
     kernels = [d for d in decisions if _needs_a_kernel(d, matched)]
     rules = _rules(
         [_suggested(d, scans, specs) for d in decisions if _needs_a_rule(d) and d not in kernels], unforeseen
@@ -92,10 +92,15 @@ def _head(specs: LoadedSpecs, count: int) -> Iterator[str]:
         yield f"# The tree has a {TREE_FILE} already: these entries belong into it, below the same keys."
 
 
-def _needs_a_kernel(decision: Decision, matched: AbstractSet[str]) -> bool:
-    """Whether the backend would not compile without an answer: a match has to know the variant."""
+def _needs_a_kernel(decision: Decision, matched: Iterable[Choice]) -> bool:
+    """Whether the backend would not compile without an answer: a match has to know the variant.
+
+    That over block formats does not: what has no kernels is stored.
+    """
     site = decision.site
-    return site.kind == SiteKind.OPERATION and not matched.isdisjoint((site.item, site.name))
+    return site.kind == SiteKind.OPERATION and any(
+        site.name == choice.enum or (site.item == choice.enum and not choice.plain) for choice in matched
+    )
 
 
 def _without_rule(decisions: Iterable[Decision]) -> Iterator[str]:

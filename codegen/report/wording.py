@@ -64,6 +64,11 @@ def _entries(decision: Decision, specs: LoadedSpecs) -> list[str]:
         case "candle.cuda-libraries":
             libraries = enumerate(candle.cuda_libraries)
             return [f"cuda_libraries[{i}]" for i, each in libraries if _names(each.feature, site.name)]
+        case "candle.cuda-kernels":
+            from codegen.plan.cuda_kernels import KernelBook
+
+            entries = enumerate(candle.cuda_kernels)
+            return [f"cuda_kernels[{i}]" for i, each in entries if KernelBook.of([each]).entry_of(site.name)]
         case "candle.foreign":
             return [f"foreign[{i}]" for i, each in enumerate(candle.foreign) if _names(each.path, site.path)]
         case "tree.backends" if specs.tree is not None:

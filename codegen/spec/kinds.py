@@ -35,6 +35,8 @@ class SiteKind(StrEnum):
     """A variant of `DType` that no kernel computes with: on ROCm it is stored, loaded and moved, and that is all."""
     OPERATION = "operation"
     """A variant that chooses what is computed, such as `ReduceOp::ArgMax`, and that nothing of ours answers."""
+    CUDA_KERNEL = "cuda-kernel"
+    """The name of a CUDA kernel for quantized tensors or experts whose work nothing of ours does."""
     FILE = "file"
     """A whole file that is one backend's own."""
     PY_DEF = "py-def"

@@ -132,7 +132,7 @@ def _lines(documents: Sequence[Document]) -> Iterator[tuple[str, str]]:
 
     for document in documents:
         if document.file == CANDLE_FILE:
-            for key in ("releases", "crates", "enums", "foreign"):
+            for key in ("releases", "crates", "enums", "cuda_kernels", "foreign"):
                 for index, entry in enumerate(document.mapping.mappings(key)):
                     yield f"{key}[{index}]", f"{document.file}:{entry.mark.line}"
         for name, _, entry in entries_with_id(document):

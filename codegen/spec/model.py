@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from codegen.spec.kinds import Difference, Early, Gating, Runtime, SiteKind, Verb
 
@@ -302,6 +302,26 @@ class Choice(Model):
     named_by: str | None = None
     """The trait of the operations, whose `NAME` chooses the kernel when the program runs; without it, a match over the
     variants does, which has to know all of them."""
+    plain: OneOrMore = ()
+    """The variants are block formats, those of specs/blocks.yaml, but for these element types of `DType`."""
+
+
+class CudaKernel(Model):
+    """CUDA kernels that Candle's Rust names: what does their work on ROCm, or why nothing does."""
+
+    symbol: Annotated[OneOrMore, Field(min_length=1)]
+    """`<block>` stands for a format of specs/blocks.yaml in any of CUDA's spellings (`q4_K`, `q4_k`, `q4k`), and `*`
+    for what Rust fills in when the program runs."""
+    by: OneOrMore = ()
+    """Operations of kernels, as `family.operation`."""
+    reason: Reason | None = None
+    """Why nothing of ours does the work."""
+
+    @model_validator(mode="after")
+    def _answered(self) -> CudaKernel:
+        if bool(self.by) == (self.reason is not None):
+            raise ValueError("say what does the work (`by`), or the reason why nothing does")
+        return self
 
 
 class Foreign(Model):
@@ -328,6 +348,8 @@ class CandleSpec(Model):
     variants: dict[str, tuple[Name, ...]] = {}
     """How releases spell a variant of those enums; the key is how all rules, templates and messages do."""
     choices: tuple[Choice, ...] = ()
+    cuda_kernels: tuple[CudaKernel, ...] = ()
+    """For quantized tensors, and of `candle_kernels::ffi`; one that no entry names is an unknown site."""
     cuda_libraries: tuple[CudaLibrary, ...] = ()
     foreign: tuple[Foreign, ...]
     protected: tuple[str, ...] = ()

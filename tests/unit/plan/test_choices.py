@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from made_up import replace_in
+from made_up import UNTRIED, candle_tree, replace_in, tree_hash
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode, UnknownSite
@@ -25,6 +25,7 @@ OP = "candle-core/src/op.rs"
 SCALAR = "candle-core/src/scalar.rs"
 CPU = "candle-core/src/cpu_backend/mod.rs"
 DTYPE = "candle-core/src/dtype.rs"
+QUANTIZED = "candle-core/src/quantized/mod.rs"
 NONE = "no operation of specs/kernels"
 
 
@@ -99,6 +100,8 @@ def line_of(candle: Path, path: str, text: str) -> int:
             "    F32(Vec<f32>),\n    C32(Vec<c32>),",
             "CpuStorage::C32 is no element type of `DType`",
         ),
+        (QUANTIZED, "    Q8K,\n", "    Q8K,\n    IQ4NL,\n", "specs/blocks.yaml has no format GgmlDType::IQ4NL"),
+        (QUANTIZED, "    F16,\n", "    F16,\n    F64,\n", "specs/blocks.yaml has no format GgmlDType::F64"),
     ],
 )
 def test_a_variant_that_is_new_or_renamed(
@@ -117,6 +120,52 @@ def test_a_variant_that_is_gone(candle: Path, specs: LoadedSpecs) -> None:
     assert unanswered(candle, specs) == [f"{OP}:{line_of(candle, OP, 'pub enum ReduceOp')} {reason}"]
 
 
+def test_a_block_format_that_is_gone(candle: Path, specs: LoadedSpecs) -> None:
+    replace_in(candle / QUANTIZED, "    Q4_1,\n", "")
+    reason = "GgmlDType has no variant for q4_1 of specs/blocks.yaml any more"
+
+    assert unanswered(candle, specs) == [f"{QUANTIZED}:{line_of(candle, QUANTIZED, 'pub enum GgmlDType')} {reason}"]
+
+
+def test_a_block_format_that_was_renamed(candle: Path, specs: LoadedSpecs) -> None:
+    replace_in(candle / QUANTIZED, "    Q4_1,\n", "    Q4X1,\n")
+
+    assert [found.partition(" ")[2] for found in unanswered(candle, specs)] == [
+        "specs/blocks.yaml has no format GgmlDType::Q4X1",
+        "GgmlDType has no variant for q4_1 of specs/blocks.yaml any more",
+    ]
+
+
+@pytest.mark.parametrize("command", ["scan", "generate", "apply", "diff", "check", "report", "verify"])
+def test_a_block_format_that_nobody_knows_stops_every_command(
+    tmp_path: Path, candle_rocm: CommandLine, command: str
+) -> None:
+    untried = candle_tree(tmp_path / "untried", UNTRIED)
+    replace_in(untried / QUANTIZED, "    Q8K,\n", "    Q8K,\n    IQ4NL,\n")
+    before = tree_hash(untried)
+    options = {"generate": ("--out", tmp_path / "out"), "report": ("--html", tmp_path / "report.html")}
+    refused = candle_rocm(command, untried, *options.get(command, ()))
+
+    assert refused.code == ExitCode.UNKNOWN_SITE, refused.stdout + refused.stderr
+    assert f"{QUANTIZED}:{line_of(untried, QUANTIZED, 'IQ4NL')}:5: " in refused.stderr
+    assert "specs/blocks.yaml has no format GgmlDType::IQ4NL" in refused.stderr
+    assert tree_hash(untried) == before
+
+
+def test_a_block_format_may_be_stored_only(candle: Path, candle_rocm: CommandLine) -> None:
+    replace_in(candle / QUANTIZED, "    Q8K,\n", "    Q8K,\n    IQ4NL,\n")
+    draft = candle_rocm("scan", candle, "--suggest").stdout
+    assert "needs a kernel" not in draft
+    (candle / "candle-rocm.yaml").write_text(draft.replace("FILL IN", "because"), encoding="utf-8")
+    assert candle_rocm("scan", candle).code == 0
+
+    replace_in(candle / QUANTIZED, "    Q4_1,\n", "")
+    refused = candle_rocm("scan", candle)
+    assert refused.code == ExitCode.UNKNOWN_SITE
+    assert "IQ4NL" not in refused.stderr
+    assert "needs a kernel" in candle_rocm("scan", candle, "--suggest").stdout
+
+
 def test_an_element_type_that_the_host_side_lacks(candle: Path, specs: LoadedSpecs) -> None:
     replace_in(candle / DTYPE, "    F32,\n", "    F32,\n    I16,\n")
 
@@ -128,7 +177,15 @@ def test_an_element_type_that_the_host_side_lacks(candle: Path, specs: LoadedSpe
 
 @pytest.mark.parametrize(
     ("path", "enum"),
-    [(OP, "CmpOp"), (OP, "ReduceOp"), (OP, "UnaryOp"), (OP, "BinaryOp"), (SCALAR, "Scalar"), (CPU, "CpuStorage")],
+    [
+        (OP, "CmpOp"),
+        (OP, "ReduceOp"),
+        (OP, "UnaryOp"),
+        (OP, "BinaryOp"),
+        (SCALAR, "Scalar"),
+        (CPU, "CpuStorage"),
+        (QUANTIZED, "GgmlDType"),
+    ],
 )
 def test_an_enum_that_was_renamed_or_moved(
     candle: Path, candle_rocm: CommandLine, specs: LoadedSpecs, path: str, enum: str

@@ -168,9 +168,9 @@ def test_a_spec_that_is_gone(repository: Path, name: str) -> None:
 
 def test_a_family_without_its_template_and_a_template_without_its_family(repository: Path) -> None:
     (repository / "templates/hip/fill.hip.j2").unlink()
-    (repository / "specs/kernels/cast.yaml").unlink()
+    (repository / "specs/kernels/argsort.yaml").unlink()
 
-    assert places(repository).keys() == {"specs/kernels/fill.yaml", "templates/hip/cast.hip.j2"}
+    assert places(repository).keys() == {"specs/kernels/fill.yaml", "templates/hip/argsort.hip.j2"}
 
 
 @pytest.mark.parametrize(
@@ -180,6 +180,13 @@ def test_a_family_without_its_template_and_a_template_without_its_family(reposit
         ("specs/candle.yaml", "family: reduce", "family: reduced"),
         ("specs/candle.yaml", "  Metal: [Metal]", "  Matal: [Metal]"),
         ("specs/candle.yaml", "  Metal: [Metal]", "  Metal: [Metal, Cuda]"),
+        ("specs/candle.yaml", "by: quantized.dequantize\n", "by: quantized.dequantise\n"),
+        ("specs/candle.yaml", "by: quantized.dequantize\n", "by: quantised.dequantize\n"),
+        ("specs/candle.yaml", "by: quantized.dequantize_rows", "by: cast.cast"),
+        ("specs/candle.yaml", "    by: expert_blocks.multiply_pairs\n", ""),
+        ("specs/candle.yaml", "    by: [experts", "    reason: it has no operation\n    by: [experts"),
+        ("specs/candle.yaml", "symbol: get_rows_<block>", "symbol: got_rows_<block>"),
+        ("specs/candle.yaml", "symbol: [get_rows_bf16,", "symbol: [moe_gemm_gguf,"),
         ("specs/hip_api.yaml", "{error: hipError_t}", "{error: hipErrar_t}"),
         ("specs/kernels/unary.yaml", "types: {dtype: float}", "types: {dtype: floot}"),
         ("specs/kernels/unary.yaml", "expressions: {float: exp(x)}", "expressions: {integer: exp(x)}"),

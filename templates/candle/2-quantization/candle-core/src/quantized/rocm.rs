@@ -108,8 +108,8 @@ fn numbers(src: &RocmStorage) -> Result<Vec<f32>> {
 fn plain(dtype: GgmlDType) -> Option<DType> {
     match (dtype.block_size(), dtype.type_size()) {
         (1, 4) => Some(DType::F32),
-        (1, _) if dtype == GgmlDType::F16 => Some(DType::F16),
-        (1, _) => Some(DType::BF16), // which Candle 0.9.1 has no name for
+        (1, 2) if dtype == GgmlDType::F16 => Some(DType::F16),
+        (1, 2) => Some(DType::BF16), // which Candle 0.9.1 has no name for
         _ => None,
     }
 }
