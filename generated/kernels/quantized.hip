@@ -63,39 +63,36 @@ CANDLE_DEVICE void store_result(void *y, ResultType type, u64 at, f32 value) {
   }
 }
 
-// A wave to ROWS rows of w, whose lanes take parts in turn. `columns` rows of a, at most COLUMNS, are multiplied with
-// what was read once of w. `split` waves of a block share rows: each takes every split-th run of parts.
+// A wave to one or two ROWS of w, whose lanes take parts in turn. `columns` rows of a, at most COLUMNS, are multiplied
+// with what was read once of w. `split` waves of a block share rows, each a run of their parts.
 template <class B, u32 COLUMNS, u32 ROWS>
 CANDLE_DEVICE void multiply(void *__restrict__ y, ResultType type, const u8 *__restrict__ w, const i8 *__restrict__ q,
                             const Part *__restrict__ parts, u32 n, u32 k, u32 columns, u32 split) {
+  static_assert(ROWS == 1 || ROWS == 2, "what is read of a row is read once, for either");
   __shared__ f32 handed[BLOCK / SMALLEST_WAVE][ROWS][COLUMNS];
-  constexpr u32 AT_ONCE = COLUMNS == 1 ? 2 : 1; // parts that a lane reads at a time
-  const u32 each = k / PART, wave = wave_in_block(), turn = wave % split, stride = split * wave_size();
+  const u32 each = k / PART, wave = wave_in_block(), turn = wave % split;
+  // Runs are whole blocks, since a wave has more lanes than a block has parts.
+  const u32 run = (each + split * wave_size() - 1) / (split * wave_size()) * wave_size();
+  const u32 start = least(turn * run, each), own = least(run, each - start);
+  const u64 pitch = u64(k / B::ELEMENTS) * B::BYTES;
+  w += u64(start / (B::ELEMENTS / PART)) * B::BYTES;
+  q += u64(start) * PART;
+  parts += start;
+  // If it knew the stride, AMD's compiler would hold an address for each row of a.
+  const u32 stride = COLUMNS == 1 ? wave_size() : blockDim.x / (BLOCK / wave_size());
   const u32 step = blockDim.x / wave_size() / split * ROWS;
   for (u64 base = u64(blockIdx.x) * step; base < n; base += u64(gridDim.x) * step) {
     const u64 first = base + wave / split * ROWS;
-    const u8 *rows[ROWS];
-#pragma unroll
-    for (u32 r = 0; r < ROWS; ++r) rows[r] = w + (first + r < n ? first + r : n - 1) * (k / B::ELEMENTS * B::BYTES);
+    const u8 *row = w + (first < n ? first : n - 1) * pitch, *next = w + (first + 1 < n ? first + 1 : n - 1) * pitch;
     f32 sums[ROWS][COLUMNS] = {};
-    for (u32 next = turn * wave_size() + lane_in_wave(); next < each; next += AT_ONCE * stride) {
-      Slice<B> slices[AT_ONCE][ROWS];
+    for (u32 part = lane_in_wave(); part < own; part += stride) {
+      const Slice<B> slice(row, part), of_next(ROWS == 2 ? next : row, part);
 #pragma unroll
-      for (u32 i = 0; i < AT_ONCE; ++i) {
-#pragma unroll
-        for (u32 r = 0; r < ROWS; ++r) slices[i][r] = Slice<B>(rows[r], least(next + i * stride, each - 1));
-      }
-#pragma unroll
-      for (u32 i = 0; i < AT_ONCE; ++i) {
-        const u32 part = next + i * stride;
-        if (part >= each) break;
-#pragma unroll
-        for (u32 c = 0; c < COLUMNS; ++c) {
-          const u64 of = u64(c < columns ? c : columns - 1) * each + part;
-#pragma unroll
-          for (u32 r = 0; r < ROWS; ++r) sums[r][c] += slices[i][r].times(q + of * PART, parts[of]);
-          if constexpr (COLUMNS > 1) keep_order();
-        }
+      for (u32 c = 0; c < COLUMNS; ++c) {
+        const u64 of = u64(c < columns ? c : columns - 1) * each + part;
+        sums[0][c] += slice.times(q + of * PART, parts[of]);
+        if constexpr (ROWS == 2) sums[1][c] += of_next.times(q + of * PART, parts[of]);
+        if constexpr (COLUMNS > 1) keep_order();
       }
     }
 #pragma unroll

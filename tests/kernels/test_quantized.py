@@ -20,6 +20,7 @@ from kernels.compare import assert_ulps
 from kernels.indexed import no_failure
 
 if TYPE_CHECKING:
+    from codegen.device.hip import Launch
     from codegen.device.kernels import Kernels
 
 Array = np.ndarray[Any, Any]
@@ -79,8 +80,10 @@ def assert_product(got: Tensor, x: Array, w: Array) -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 21, 64, 65, 300])
 @pytest.mark.parametrize("name", FORMATS)
-def test_products(kernels: Kernels, name: str, rows: int) -> None:
+def test_products(kernels: Kernels, name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     elements = FORMATS[name].elements
+    if rows > 64:
+        monkeypatch.setitem(kernels.limits, "multiprocessors", 1)  # large tiles keep it busy
     rng = np.random.default_rng(rows)
     # of the last, waves share rows, and each has lanes with two parts
     for n, columns in ((1, elements), (5, 3 * elements), (67, elements), (3, 9 * 256), (3, 69 * 256)):
@@ -141,25 +144,33 @@ def test_a_row_has_the_same_bits_among_others(kernels: Kernels, n: int, parts: i
         assert_ulps(together, np.array(alone[:rows]), 0)
 
 
-def test_waves_share_rows_where_there_are_few(kernels: Kernels) -> None:
-    def waves(n: int, parts: int, multiprocessors: int, rows: int = 1) -> float:
-        """For each row of the matrix, or for each two where there are several others."""
-        tensor = Tensor(Mock(), Buffer(1 << 40, 0), dtype("f32"), View.contiguous((rows, 32 * parts)))
-        blocks = Blocks(
-            replace(tensor, dtype=dtype("u8"), view=View.contiguous((n * parts * 18,))), "q4_0", (n, 32 * parts)
-        )
-        card = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": multiprocessors}
-        y = replace(tensor, view=View.contiguous((rows, n)))
-        launch = plan("quantized_matmul", card, x=tensor, w=blocks.planned, y=y)[-1][1]
-        return launch.grid[0] * 8 / n * (1 if rows == 1 else 2)
+def planned(n: int, parts: int, multiprocessors: int, rows: int) -> Launch:
+    """What multiplies rows with a matrix of q4_0 on a made-up card."""
+    x = Tensor(Mock(), Buffer(1 << 40, 0), dtype("f32"), View.contiguous((rows, 32 * parts)))
+    data = replace(x, dtype=dtype("u8"), view=View.contiguous((n * parts * 18,)))
+    blocks = Blocks(data, "q4_0", (n, 32 * parts))
+    card = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": multiprocessors}
+    y = replace(x, view=View.contiguous((rows, n)))
+    return plan("quantized_matmul", card, x=x, w=blocks.planned, y=y)[-1][1]
 
-    assert waves(65536, 448, 96) == 1
+
+def test_waves_share_rows_where_there_are_few() -> None:
+    def waves(n: int, parts: int, rows: int = 1) -> float:
+        """For each row of the matrix, or for each two where there are several others."""
+        return planned(n, parts, 96, rows).grid[0] * 8 / n * (1 if rows == 1 else 2)
+
+    assert waves(65536, 448) == 1
     for rows in (1, 2, 4, 8):
-        assert waves(4096, 448, 96, rows) == 2, "21 waves a multiprocessor are not enough"
-        assert waves(4096, 128, 96, rows) == 1, "but each lane should have four parts"
-        assert waves(512, 128, 96, rows) == 4, "unless there are hardly any waves"
-        assert waves(64, 512, 96, rows) == 8, "a block has no more"
-        assert waves(64, 63, 96, rows) == 1, "each lane has a part"
+        assert waves(4096, 448, rows) == 2, "21 waves a multiprocessor are not enough"
+        assert waves(4096, 128, rows) == 1, "but each lane should have four parts"
+        assert waves(512, 128, rows) == 4, "unless there are hardly any waves"
+        assert waves(64, 512, rows) == 8, "a block has no more"
+        assert waves(64, 63, rows) == 1, "each lane has a part"
+
+
+def test_large_tiles_are_taken_where_there_are_enough() -> None:
+    for rows, n, tile in ((64, 1 << 17, "few"), (65, 4096, "many"), (65, 3968, "few"), (512, 1024, "many")):
+        assert planned(n, 128, 96, rows).symbol == f"multiply_tile_{tile}_f32_q4_0", (rows, n)
 
 
 def test_launches_are_cut(kernels: Kernels) -> None:

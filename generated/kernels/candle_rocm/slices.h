@@ -15,8 +15,6 @@ struct Slice {
   u32 quants[WORDS];
   Line lines[GROUPS];
 
-  Slice() = default;
-
   CANDLE_DEVICE Slice(const u8 *row, u32 part) {
     constexpr u32 PARTS = B::ELEMENTS / PART;
     const u8 *block = row + u64(part / PARTS) * B::BYTES;

@@ -47,24 +47,58 @@ fn numbers_have_the_cpus_bits() -> Result<()> {
     Ok(())
 }
 
+/// Numbers of rows of `k` elements, each multiplied with a matrix of `n` rows.
+fn assert_each_product(
+    device: &Device,
+    (format, k): (GgmlDType, usize),
+    n: usize,
+    counts: &[usize],
+) -> Result<()> {
+    let (quantized, weights) = matrix(device, format, &[n, k], 5)?;
+    let product = QMatMul::from_qtensor(quantized)?;
+    for &rows in counts {
+        let x = numbers(rows * k, 9);
+        let on_gpu = Tensor::from_slice(&x, (rows, k), device)?;
+        let found = product.forward(&on_gpu)?;
+        assert_eq!(found.dims(), [rows, n]);
+        let found = found.flatten_all()?.to_vec1::<f32>()?;
+        assert_products(&found, &x, &weights, k, 1e-6);
+    }
+    Ok(())
+}
+
 #[test]
 fn products_of_any_number_of_rows() -> Result<()> {
     let Some(device) = gpu("products_of_any_number_of_rows") else {
         return Ok(());
     };
-    for (format, k) in shapes() {
-        for (n, counts) in [(1, &[1, 3][..]), (37, &[1, 2, 3, 5, 8, 9, 21, 70, 300])] {
-            let (quantized, weights) = matrix(&device, format, &[n, k], 5)?;
-            let product = QMatMul::from_qtensor(quantized)?;
-            for &rows in counts {
-                let x = numbers(rows * k, 9);
-                let on_gpu = Tensor::from_slice(&x, (rows, k), &device)?;
-                let found = product.forward(&on_gpu)?;
-                assert_eq!(found.dims(), [rows, n]);
-                let found = found.flatten_all()?.to_vec1::<f32>()?;
-                assert_products(&found, &x, &weights, k, 1e-6);
-            }
-        }
+    for shape in shapes() {
+        assert_each_product(&device, shape, 1, &[1, 3])?;
+        assert_each_product(&device, shape, 37, &[1, 2, 3, 5, 8, 9, 21, 70, 300])?;
+    }
+    Ok(())
+}
+
+/// Which are taken only if there are enough of them for the GPU.
+#[test]
+fn products_on_large_tiles() -> Result<()> {
+    let Some(device) = gpu("products_on_large_tiles") else {
+        return Ok(());
+    };
+    for format in FORMATS {
+        assert_each_product(&device, (format, format.block_size()), 900, &[300])?;
+    }
+    Ok(())
+}
+
+/// Waves share rows of which there are few.
+#[test]
+fn products_of_long_rows() -> Result<()> {
+    let Some(device) = gpu("products_of_long_rows") else {
+        return Ok(());
+    };
+    for format in [GgmlDType::Q4_0, GgmlDType::Q6K] {
+        assert_each_product(&device, (format, 69 * 256), 5, &[1, 2, 4, 8])?;
     }
     Ok(())
 }

@@ -39,16 +39,17 @@ fn blocks_with_sums_are_read_and_multiplied() -> Result<()> {
     let Some(device) = gpu("blocks_with_sums_are_read_and_multiplied") else {
         return Ok(());
     };
-    for rows in [1, 2, 3, 8, 21, 65] {
-        let (quantized, weights) = matrix(&device, GgmlDType::Q8_1, &[7, 96], 5)?;
+    // The last has enough large tiles to be multiplied with them.
+    for (rows, n) in [(1, 7), (2, 7), (3, 7), (8, 7), (21, 7), (300, 900)] {
+        let (quantized, weights) = matrix(&device, GgmlDType::Q8_1, &[n, 96], 5)?;
         let found = quantized.dequantize(&Device::Cpu)?.flatten_all()?;
         assert_eq!(found.to_vec1::<f32>()?, weights);
         let half = quantized.dequantize_f16(&Device::Cpu)?;
-        assert_eq!(half.dims(), [7, 96]);
+        assert_eq!(half.dims(), [n, 96]);
         let x = numbers(rows * 96, 9);
         let ids = Tensor::zeros((rows, 1), candle_core::DType::U32, &device)?;
         let on_gpu = Tensor::from_slice(&x, (rows, 96), &device)?;
-        let experts = matrix(&device, GgmlDType::Q8_1, &[1, 7, 96], 5)?.0;
+        let experts = matrix(&device, GgmlDType::Q8_1, &[1, n, 96], 5)?.0;
         let by_expert = experts.indexed_moe_forward(&on_gpu.unsqueeze(1)?, &ids)?;
         let by_expert = by_expert.flatten_all()?.to_vec1::<f32>()?;
         assert_products(&by_expert, &x, &weights, 96, 1e-6);

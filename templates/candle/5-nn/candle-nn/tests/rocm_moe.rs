@@ -179,28 +179,36 @@ fn rows_meet_their_quantized_experts() -> Result<()> {
         GgmlDType::Q6K,
         GgmlDType::Q8K,
     ] {
-        let (rows, topk, experts, n, k) = (7, 3, 5, 13, 512);
-        let routing = Routing::new(&device, rows, topk, experts);
-        let [order, ids] = routing.lists()?;
-        let w = Tensor::from_vec(numbers(experts * n * k, 5), (experts, n, k), &Device::Cpu)?;
-        let values = QTensor::quantize(&w, format)?.dequantize(&Device::Cpu)?;
-        let w = QTensor::quantize(&w.to_device(&device)?, format)?;
-        for weights in [None, Some(routing.weights()?)] {
-            let own = if weights.is_some() {
-                routing.pairs()
-            } else {
-                rows
-            };
-            let x = Tensor::from_vec(numbers(own * k, 9), (own, k), &device)?;
-            for prefill in [false, true] {
-                let dtype = DType::F16;
-                let found = moe_gemm_gguf(&x, &w, &weights, &order, &ids, topk, prefill, dtype)?;
-                assert_eq!(found.dtype(), DType::F32);
-                let weights = weights.as_ref().map(read).transpose()?;
-                let (x, w) = (read(&x)?, read(&values)?);
-                let errors = (1. / 254., 1e-6);
-                assert_products(&found, &x, &w, &routing, weights.as_deref(), errors)?;
-            }
+        for rows in [3, 7] {
+            assert_meet(&device, format, rows)?;
+        }
+    }
+    Ok(())
+}
+
+/// The least number of rows has a wave for each result, the other has tiles.
+fn assert_meet(device: &Device, format: GgmlDType, rows: usize) -> Result<()> {
+    let (topk, experts, n, k) = (3, 5, 13, 512);
+    let routing = Routing::new(device, rows, topk, experts);
+    let [order, ids] = routing.lists()?;
+    let w = Tensor::from_vec(numbers(experts * n * k, 5), (experts, n, k), &Device::Cpu)?;
+    let values = QTensor::quantize(&w, format)?.dequantize(&Device::Cpu)?;
+    let w = QTensor::quantize(&w.to_device(device)?, format)?;
+    for weights in [None, Some(routing.weights()?)] {
+        let own = if weights.is_some() {
+            routing.pairs()
+        } else {
+            rows
+        };
+        let x = Tensor::from_vec(numbers(own * k, 9), (own, k), device)?;
+        for prefill in [false, true] {
+            let dtype = DType::F16;
+            let found = moe_gemm_gguf(&x, &w, &weights, &order, &ids, topk, prefill, dtype)?;
+            assert_eq!(found.dtype(), DType::F32);
+            let weights = weights.as_ref().map(read).transpose()?;
+            let (x, w) = (read(&x)?, read(&values)?);
+            let errors = (1. / 254., 1e-6);
+            assert_products(&found, &x, &w, &routing, weights.as_deref(), errors)?;
         }
     }
     Ok(())

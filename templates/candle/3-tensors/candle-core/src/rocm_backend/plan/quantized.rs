@@ -188,15 +188,15 @@ impl Product {
             tasks: rows.div_ceil(down) * n.div_ceil(strips * STRIP),
             split: None,
         };
+        let few = of_tiles(table::MULTIPLY_TILE_FEW, table::FEW, waves / table::SPLIT);
+        let many = of_tiles(table::MULTIPLY_TILE_MANY, table::MANY, waves);
         match rows {
             1 => of_waves(table::MULTIPLY_1, 1),
             2 => of_waves(table::MULTIPLY_2, table::ROWS),
             3..=4 => of_waves(table::MULTIPLY_4, table::ROWS),
             5..=AT_ONCE => of_waves(table::MULTIPLY_8, table::ROWS),
-            _ if rows <= MANY => {
-                of_tiles(table::MULTIPLY_TILE_FEW, table::FEW, waves / table::SPLIT)
-            }
-            _ => of_tiles(table::MULTIPLY_TILE_MANY, table::MANY, waves),
+            _ if rows <= MANY || many.tasks * IDLE < card.multiprocessors => few,
+            _ => many,
         }
     }
 }
@@ -234,6 +234,10 @@ const AT_ONCE: usize = 8;
 
 /// More rows than these take tiles.
 const TILED: usize = 2 * AT_ONCE;
+
+/// Larger tiles, which multiply about so many times as fast where there are enough of them, are not taken if they leave so
+/// large a part of the multiprocessors without one.
+const IDLE: usize = 3;
 
 /// More rows than these take the larger tile.
 const MANY: usize = 2 * table::FEW;
