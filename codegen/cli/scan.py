@@ -185,7 +185,9 @@ def _compare(workspace: Workspace, scan: Scan, work: Path | None) -> Comparison:
         scratch=folder / "oracle" / tree.release,
         target_dir=folder / "target",
         log=folder / "logs" / f"oracle-{tree.release}.log",
+        pins=workspace.specs.candle.pins_of(tree.release),
         on_message=options.progress,
+        on_note=options.note,
     )
     features = next((crate.features for crate in tree.crates if crate.name == CRATE), {})
     known = {release.version: release.exhaustive_matches for release in workspace.specs.candle.releases}

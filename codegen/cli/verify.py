@@ -117,6 +117,7 @@ def command(
     checks = rocm_checks(machine, root) if phase == 0 else ()
     folder = work or _default_work()
     logs = folder / "logs" / plan.release
+    specs = load_specs()
     present = {each.phase for each in plan.phases}
     options.note_that_code_runs("verify")
     with _progress() as report:
@@ -127,7 +128,8 @@ def command(
             which=machine.which,
             device_variables=_device_variables(device, steps, machine, logs, report),
             expected=lambda step: names_of_step(subject, step, variants=TENSORS in present),
-            waiting=waiting_tests(load_specs().phases, plan.release, present),
+            waiting=waiting_tests(specs.phases, plan.release, present),
+            pins=specs.candle.pins_of(plan.release),
             test_timeout=test_timeout or TEST_TIMEOUT,
             on_message=report,
         )
@@ -220,6 +222,8 @@ def _print(title: str, checks: Sequence[Check], results: Sequence[StepResult]) -
     if checks:
         console.print(checks_table(checks))
     console.print(steps_table(results))
+    for pinned in dict.fromkeys(each for result in results for each in result.pinned):
+        terminal.say(pinned)
     for result in results:
         if result.verdict is Verdict.SKIPPED:
             terminal.say(f"{result.step.id}: {result.detail}")

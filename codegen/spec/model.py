@@ -266,12 +266,22 @@ class PhaseSpec(Model):
     differences: tuple[CpuDifference, ...] = ()
 
 
+class Pin(Model):
+    """A dependency that a release builds with in an older version than cargo takes, which came out later."""
+
+    crate: str
+    version: Version
+    reason: Reason
+
+
 class Release(Model):
     """A Candle release that all oracles were run on."""
 
     version: Version
     exhaustive_matches: int
     """E0004 errors that rustc reports in candle-core when every backend enum gains one variant."""
+    pins: tuple[Pin, ...] = ()
+    """What scratch trees of the release are built with."""
 
 
 class Crate(Model):
@@ -354,6 +364,10 @@ class CandleSpec(Model):
     foreign: tuple[Foreign, ...]
     protected: tuple[str, ...] = ()
     """Identifiers that contain `cuda` and must never be renamed (another crate's names)."""
+
+    def pins_of(self, release: str) -> tuple[Pin, ...]:
+        """The pins of a tree whose candle-core has this version; none for a release that is not listed."""
+        return next((each.pins for each in self.releases if each.version == release), ())
 
 
 class Specs(Model):

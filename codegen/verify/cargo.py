@@ -19,6 +19,7 @@ from codegen.verify.testrun import TestBinary
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from codegen.verify.pins import Pinned
     from codegen.verify.process import Ended
 
 STATUS = re.compile(
@@ -54,6 +55,8 @@ class CargoRun:
     """The packages of which cargo made something, or had it ready."""
     binaries: tuple[TestBinary, ...] = ()
     """The test binaries among it."""
+    pinned: tuple[Pinned, ...] = ()
+    """The dependencies whose versions the specs name."""
 
     @property
     def ok(self) -> bool:

@@ -134,6 +134,10 @@ def _step(result: StepResult) -> dict[str, Any]:
             {"crate": each.crate, "target": each.target, "features": list(each.features), "reason": each.reason}
             for each in result.left_out
         ],
+        "pinned": [
+            {"crate": each.crate, "version": each.version, "pin": each.pin, "reason": each.reason}
+            for each in result.pinned
+        ],
         "waiting": [{"test": test.name, "phase": test.phase, "rule": test.rule} for test in result.waiting],
         "tests": [_test_run(run) for run in result.tests],
     }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from codegen.verify.expected_failures import WaitingTest
     from codegen.verify.feature_examples import LeftOut
     from codegen.verify.patched_tree import Subject
+    from codegen.verify.pins import Pinned
     from codegen.verify.target import Device
     from codegen.verify.testrun import TestRun
 
@@ -59,6 +60,8 @@ class StepResult:
     """Examples that the step did not build, because of features that they require."""
     tests: tuple[TestRun, ...] = ()
     """What its test programs did."""
+    pinned: tuple[Pinned, ...] = ()
+    """The dependencies that it was built with and whose versions the specs name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,15 @@ def judged(
     uses = (attempt.use, *(test.device for test in attempt.tests))
     ran_on = observed(uses, device) if step.device else None
     seconds = run.seconds + sum(test.seconds for test in attempt.tests)
-    return replace(result, seconds=seconds, log=run.log, ran_on=ran_on, left_out=attempt.left_out, tests=attempt.tests)
+    return replace(
+        result,
+        seconds=seconds,
+        log=run.log,
+        ran_on=ran_on,
+        left_out=attempt.left_out,
+        tests=attempt.tests,
+        pinned=run.pinned,
+    )
 
 
 def _judge(

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import Problem, UnknownSite, VerificationFailed
 from codegen.verify.cargo import cargo_environment, run_cargo
-from codegen.verify.scratch import ScratchTree, tree_files
+from codegen.verify.pins import hold
+from codegen.verify.scratch import CARGO_LOCK, ScratchTree, tree_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from codegen.spec.model import Pin
     from codegen.verify.diagnostics import Diagnostic
 
 CRATE = "candle-core"
@@ -43,13 +45,16 @@ def exhaustive_matches(
     target_dir: Path,
     log: Path | None = None,
     enums: Sequence[str] = BACKEND_ENUMS,
+    pins: Sequence[Pin] = (),
     on_message: Callable[[str], None] = lambda _line: None,
+    on_note: Callable[[str], None] = lambda _line: None,
 ) -> tuple[RustcSite, ...]:
     """Every exhaustive match over a backend enum in candle-core's library, sorted and each once.
 
     `tree_root` is an unpatched Candle tree; it is only read. A match in the body of a macro is reported where its text
     stands, once, however often the macro is used, unless what it matches is an argument of the macro: rustc then points
-    at that argument, at each use. Code behind features that are off (CUDA, Metal) is not seen.
+    at that argument, at each use. Code behind features that are off (CUDA, Metal) is not seen. `on_note` is told which
+    of the `pins` the tree was built with.
 
     Raises UnknownSite when an enum is not found, VerificationFailed when the tree does not compile for another reason
     or when rustc finds nothing.
@@ -57,11 +62,15 @@ def exhaustive_matches(
     tree = ScratchTree(scratch, target_dir)
     with tree.exclusive(on_message):
         tree.sync(tree_root, probed_files(tree_root, enums))
+        environment = cargo_environment(target_dir)
+        own_lock = (tree_root / CARGO_LOCK).exists()
+        for pinned in hold(scratch, pins, environment=environment, own_lock=own_lock, on_message=on_message):
+            on_note(str(pinned))
         run = run_cargo(
             scratch,
             ["check", "-p", CRATE, "--lib"],
             log=log or target_dir / "oracle.log",
-            environment=cargo_environment(target_dir),
+            environment=environment,
             on_message=on_message,
         )
     strangers = [error for error in run.errors if error.code != NON_EXHAUSTIVE]

@@ -16,7 +16,8 @@ from codegen.verify.evidence import Demands, ExpectedNames
 from codegen.verify.feature_examples import fitted, left_out
 from codegen.verify.judge import Attempt, StepResult, judged, needs_baseline
 from codegen.verify.libtest import run_tests
-from codegen.verify.scratch import ScratchTree, member_manifests
+from codegen.verify.pins import hold
+from codegen.verify.scratch import CARGO_LOCK, ScratchTree, member_manifests
 from codegen.verify.steps import PassCriterion, Step
 from codegen.verify.surroundings import inherited
 from codegen.verify.unrun import UnrunTests, load_unrun
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from codegen.spec.model import Pin
     from codegen.verify.device_use import DeviceUse
     from codegen.verify.expected_failures import WaitingTest
     from codegen.verify.patched_tree import Subject
@@ -56,6 +58,8 @@ class Bench:
     """For the steps that need the device."""
     waiting: tuple[WaitingTest, ...] = ()
     """Tests that cannot pass, because a phase is missing."""
+    pins: tuple[Pin, ...] = ()
+    """Dependencies whose versions the specs name."""
     expected: Expected = lambda _step: None
     unrun: UnrunTests = field(default_factory=load_unrun)
     cargo: Callable[..., CargoRun] = run_cargo
@@ -79,14 +83,23 @@ class Bench:
                 python.MANIFEST: python.manifest_for(_content(subject.root, overlay, python.MANIFEST)),
             }
         self.scratch.sync(subject.root, overlay)
-        return self.cargo(
+        environment = self._environment(step, record=record)
+        pinned = hold(
+            self.scratch.root,
+            self.pins,
+            environment=environment,
+            own_lock=(subject.root / CARGO_LOCK).exists(),
+            on_message=self.on_message,
+        )
+        run = self.cargo(
             self.scratch.root,
             step.building() if step.criterion is PassCriterion.TESTS else step.arguments(baseline=baseline),
             log=self.logs / f"{step.id}{'-unpatched' if baseline else ''}.log",
-            environment=self._environment(step, record=record),
+            environment=environment,
             on_message=self.on_message,
             timeout=self.timeout,
         )
+        return replace(run, pinned=pinned)
 
     def attempt(self, subject: Subject, step: Step) -> Attempt:
         """Build, and run what has to run."""

@@ -11,9 +11,11 @@ import pytest
 from mini_candle import CANDLE_SPEC, CORE_SPEC, DEVICE, NOTES, UNDECIDED, Mini, make_mini
 
 from codegen.report.scan_schema import SCAN_SCHEMA
+from codegen.spec.model import CandleSpec, Pin
 from codegen.verify.oracle import RustcSite
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FOREIGN = "candle-core/src/cuda_backend/mod.rs"
@@ -225,6 +227,24 @@ def test_an_oracle_that_agrees_is_reported(mini: Mini, monkeypatch: pytest.Monke
     document = mini.call("scan", str(mini.root), "--oracle", "--json").json
     jsonschema.validate(document, SCAN_SCHEMA)
     assert document["oracle"]["agrees"] is True
+
+
+def test_an_oracle_gets_the_pins_of_the_release_and_its_notes_are_shown(
+    mini: Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = Pin(crate="float8", version="0.5.0", reason="0.5.1 is for another cudarc")
+    monkeypatch.setattr(CandleSpec, "pins_of", lambda _spec, release: (pin,) if release == "0.11.1" else ())
+    oracle_says(monkeypatch, 8)
+
+    def matches(*_arguments: object, pins: object, on_note: Callable[[str], None], **_more: object) -> object:
+        assert pins == (pin,)
+        on_note("built with float8 0.5.0")
+        return (RustcSite(DEVICE, 8, 15, "`&Device::Probe` not covered"),)
+
+    monkeypatch.setattr("codegen.verify.oracle.exhaustive_matches", matches)
+    answer = mini.call("scan", str(mini.root), "--oracle")
+    assert answer.code == 0
+    assert "built with float8 0.5.0\n" in answer.err
 
 
 def test_an_oracle_that_disagrees_exits_4_and_names_each_difference(

@@ -18,6 +18,7 @@ from codegen.errors import ToolchainMissing, VerificationFailed
 from codegen.patch.changes import FileChange, Origin, PhaseChanges, Region
 from codegen.plan.model import Plan
 from codegen.spec.kinds import Runtime
+from codegen.spec.model import CandleSpec, Pin
 from codegen.verify.results import FoundByVerify, read
 from codegen.verify.steps import choose_steps
 from codegen.verify.target import Device
@@ -142,6 +143,28 @@ def test_json_is_alone_on_stdout_and_versioned(invoke: Callable[..., Result]) ->
     assert verdicts["check-on"] == ("passed", "no warnings")
     assert verdicts["smoke"] == ("SKIPPED", NO_GPU)
     assert {check["id"] for check in document["checks"]} >= {"rocm-path", "hipcc", "libclang", "kfd"}
+
+
+def test_a_pinned_dependency_is_said_once_and_in_json_for_each_step_that_ran(
+    invoke: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = Pin(crate="float8", version="0.5.0", reason="0.5.1 is for another cudarc")
+    monkeypatch.setattr(CandleSpec, "pins_of", lambda _spec, release: (pin,) if release == "1.2.3" else ())
+    lock = tmp_path / "work/trees/1.2.3/Cargo.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(
+        '[[package]]\nname = "float8"\nversion = "0.5.0"\nsource = "registry+https://index.example"\n', encoding="utf-8"
+    )
+
+    result = invoke("--phase", "0")
+    document = json.loads(invoke("--phase", "0", "--json").stdout)
+
+    assert result.exit_code == 0, result.output
+    said = "built with float8 0.5.0, not the newest version that the manifests admit: 0.5.1 is for another cudarc\n"
+    assert result.stdout.count(said) == result.stdout.count("float8") == 1
+    entry = {"crate": "float8", "version": "0.5.0", "pin": "0.5.0", "reason": pin.reason}
+    pinned = {step["id"]: step["pinned"] for step in document["steps"]}
+    assert (pinned["check-off"], pinned["check-on"], pinned["smoke"]) == ([entry], [entry], [])
 
 
 def test_a_failed_step_is_exit_8_with_the_rule(invoke: Callable[..., Result], programs: Path) -> None:

@@ -9,8 +9,10 @@ import fake_cargo
 import pytest
 
 from codegen.errors import ExitCode, UnknownSite, VerificationFailed
+from codegen.spec.model import Pin
 from codegen.verify import cuda_oracle, oracle
 from codegen.verify.cargo import cargo_environment, run_cargo
+from codegen.verify.pins import Pinned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +99,27 @@ def test_every_exhaustive_match_is_listed_once_where_its_text_stands(tmp_path: P
     ]
     assert "CandleRocmProbe" in sites[0].patterns
     assert (root / "candle-core/src/m0.rs").read_text(encoding="utf-8") == ENUMS
+
+
+@needs_cargo
+def test_the_oracle_says_which_dependencies_are_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tree(tmp_path / "tree", ENUMS)
+    pin = Pin(crate="float8", version="0.5.0", reason="0.5.1 is for another cudarc")
+    pinned = Pinned("float8", "0.5.0", "0.5.0", pin.reason)
+    held: list[object] = []
+    notes: list[str] = []
+
+    def hold(scratch: Path, pins: object, *, own_lock: bool, **_more: object) -> tuple[Pinned, ...]:
+        held.append((scratch, pins, own_lock, (scratch / "Cargo.toml").exists()))
+        return (pinned,)
+
+    monkeypatch.setattr(oracle, "hold", hold)
+    scratch, target = tmp_path / "scratch", tmp_path / "target"
+    oracle.exhaustive_matches(
+        root, scratch=scratch, target_dir=target, enums=["Storage"], pins=(pin,), on_note=notes.append
+    )
+    assert held == [(scratch, (pin,), False, True)]
+    assert notes == [str(pinned)]
 
 
 def test_the_probe_keeps_every_line_where_it_was(tmp_path: Path) -> None:

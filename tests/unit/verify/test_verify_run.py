@@ -15,6 +15,7 @@ import pytest
 from codegen.errors import ExitCode, VerificationFailed
 from codegen.patch.changes import Origin, Region
 from codegen.paths import repository_root
+from codegen.spec.model import Pin
 from codegen.verify.cargo import CargoRun
 from codegen.verify.device_use import RECORD
 from codegen.verify.diagnostics import Diagnostic, Span
@@ -22,6 +23,7 @@ from codegen.verify.evidence import DEVICE_ABSENT, ExpectedNames
 from codegen.verify.expected_failures import WaitingTest
 from codegen.verify.judge import StepResult, Verdict, all_passed, refuse_failures
 from codegen.verify.patched_tree import OnDisk, Subject
+from codegen.verify.pins import Pinned
 from codegen.verify.run import Bench, run_step, run_steps
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import LINTS, PassCriterion, Step
@@ -146,6 +148,30 @@ def test_a_clean_build_passes_without_building_the_unpatched_tree(subject: Subje
     assert (result.seconds, result.log) == (1.5, LOG)
     assert cargo.asked == [("check", "-p", "candle-core", "--features", "rocm")]
     assert cargo.trees == [b"after"]
+
+
+@pytest.mark.parametrize("locks", [[], ["Cargo.lock"]])
+def test_pins_are_held_in_the_patched_and_in_the_unpatched_tree_before_cargo_builds(
+    subject: Subject, locks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = Pin(crate="float8", version="0.5.0", reason="0.5.1 is for another cudarc")
+    pinned = Pinned("float8", "0.5.0", "0.5.0", pin.reason)
+    held = []
+    for lock in locks:
+        (subject.root / lock).touch()
+
+    def hold(root: Path, pins: object, *, environment: Mapping[str, str], own_lock: bool, **_more: object) -> Any:
+        held.append(((root / "core/a.rs").read_bytes(), pins, own_lock, len(cargo.asked)))
+        assert "CARGO_TARGET_DIR" in environment
+        assert not root.is_relative_to(subject.root)
+        return (pinned,)
+
+    monkeypatch.setattr("codegen.verify.run.hold", hold)
+    cargo = Cargo([answer(0, diagnostic("warning", 12)), answer(0, diagnostic("warning", 3))])
+    result = run_step(CHECK, subject, bench_of(subject, cargo, pins=(pin,)))
+
+    assert held == [(b"after", (pin,), bool(locks), 0), (b"before", (pin,), bool(locks), 1)]
+    assert (result.verdict, result.pinned) == (Verdict.PASSED, (pinned,))
 
 
 def test_a_gated_step_builds_the_examples_of_the_tree_and_tells_what_is_left_out(subject: Subject) -> None:
