@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from in_process import REPOSITORY
 from made_up import replace_in
+from some import some
 
 from codegen.candle.tree import open_tree
 from codegen.errors import ExitCode
@@ -81,14 +82,14 @@ def test_the_list_of_kernels_is_that_of_the_releases(releases: tuple[Named, ...]
 
 def test_every_kernel_is_accounted_for(releases: tuple[Named, ...]) -> None:
     book = KernelBook.of(SPECS.candle.cuda_kernels)
-    for release in releases:
+    for release in some(releases):
         assert "" not in release.kernels, release.tree.release
         assert [symbol for symbol in release.kernels if book.entry_of(symbol) is None] == [], release.tree.release
 
 
 def test_every_name_of_the_specs_is_used_by_a_release(releases: tuple[Named, ...]) -> None:
     symbols = {symbol for release in releases for symbol in release.kernels}
-    for entry in SPECS.candle.cuda_kernels:
+    for entry in some(SPECS.candle.cuda_kernels):
         for name in entry.symbol:
             book = KernelBook.of([entry.model_copy(update={"symbol": (name,)})])
             assert any(book.entry_of(symbol) for symbol in symbols), name
@@ -96,7 +97,7 @@ def test_every_name_of_the_specs_is_used_by_a_release(releases: tuple[Named, ...
 
 def test_the_scan_reads_all_of_them_and_shows_those_that_are_left(releases: tuple[Named, ...]) -> None:
     book = KernelBook.of(SPECS.candle.cuda_kernels)
-    for release in releases:
+    for release in some(releases):
         scan = scan_tree(release.tree, SPECS)
         left = {d.site.name: d.reason for d in scan.decisions if d.site.kind == SiteKind.CUDA_KERNEL}
         wanted = {name: entry.reason for name in release.kernels if (entry := book.entry_of(name)) and entry.reason}
@@ -109,7 +110,7 @@ def test_the_scan_reads_all_of_them_and_shows_those_that_are_left(releases: tupl
 
 def test_strings_that_look_like_kernels_are_those_that_were_found(releases: tuple[Named, ...]) -> None:
     """Another way to find them: words with an underscore in quotes, in the files that load kernels by name."""
-    for release in releases:
+    for release in some(releases):
         text = release.tree.read(f"{QUANTIZED}cuda.rs").decode()
         words = set(re.findall(r'"(\w+_\w+)"', text))
         print(f"{release.tree.release}: {len(words)} words")
@@ -123,7 +124,7 @@ def test_functions_that_candle_kernels_declares_are_those_that_were_found(releas
     """Another way to find them: from the side of the C bindings."""
     with_bindings = [release for release in releases if release.tree.exists(BINDINGS)]
     assert len(with_bindings) > 3
-    for release in with_bindings:
+    for release in some(with_bindings):
         declared = set(re.findall(r"\bfn (\w+)\(", release.tree.read(BINDINGS).decode()))
         loaded = {symbol for symbol, paths in release.kernels.items() if paths == (f"{QUANTIZED}cuda.rs",)}
 
