@@ -91,7 +91,7 @@ def _environment(root: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
-        auto_reload=False,
+        auto_reload=True,
         bytecode_cache=_compiled_templates() if root == templates_dir() else None,
     )
 
