@@ -161,7 +161,12 @@ pub fn load_tensor(
 }
 
 /// Blocks on a device. `bytes` need no alignment, and are free to change when this returns.
-pub fn load_blocks(device: &RocmDevice, dtype: GgmlDType, bytes: &[u8]) -> Result<QStorage> {
+pub fn load_blocks(
+    device: &RocmDevice,
+    dtype: GgmlDType,
+    bytes: impl AsRef<[u8]>,
+) -> Result<QStorage> {
+    let bytes = bytes.as_ref();
     let (size, block) = (bytes.len(), dtype.type_size());
     if size % block != 0 {
         let message = format!("{size} bytes are no whole number of {dtype:?} blocks of {block}");
