@@ -103,7 +103,7 @@ tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitize
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations
 
-sabotage: setup emulator ## Plant small faults in a copy of the repository: the right check must catch each (ACTS=specs narrows).
+sabotage: setup emulator rocm-toolchain ## Plant small faults in a copy of the repository: the right check must catch each (ACTS=specs narrows).
 	PYTHONPATH=tests $(BIN)/python -m sabotage $(ACTS)
 
 attacks: setup ## Run the commands on hostile trees (ATTACKS=2000, starting at ATTACK_SEED=0).

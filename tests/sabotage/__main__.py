@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.paths import repository_root
+from codegen.rocm.fetch import default_folder
 from codegen.verify.surroundings import inherited
 from sabotage.act import Act, read_acts
 
@@ -37,7 +38,10 @@ class Workshop:
 
     @classmethod
     def prepared(cls, repository: Path, root: Path, work: Path) -> Workshop:
-        """A copy of what git knows of, and of what is new and not ignored; unchanged files keep their times."""
+        """A copy of what git knows of, and of what is new and not ignored; unchanged files keep their times.
+
+        The ROCm packages that `make rocm-toolchain` unpacked are linked: some tests that catch acts compile with them.
+        """
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=repository,
@@ -52,6 +56,11 @@ class Workshop:
             name = path.relative_to(root).as_posix()
             if name not in names and not name.startswith(("build/", ".")):
                 path.unlink()
+        packages = default_folder()
+        link = root / packages.relative_to(repository)
+        if packages.is_dir() and not link.is_symlink():
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(packages)
         return cls(root, work)
 
     def run(self, command: str) -> tuple[int, str]:
