@@ -199,13 +199,12 @@ def _templates(reader: TemplateReader, specs: LoadedSpecs | None, families: tupl
     """Findings in all templates; those that nothing reads only where the specs say what is read."""
     contexts = dict(RENDERED_ALONE) | template_contexts(families, reader.root)
     for phase in specs.phases if specs else ():
-        contexts |= {
-            rule.template: frozenset(EditContext.__dataclass_fields__) for rule in phase.rules if rule.template
-        }
-        sources = {file.template for file in phase.files if file.template}
-        contexts |= {source: frozenset(FileContext.__dataclass_fields__) for source in sources if not is_plain(source)}
-        for source in sorted(filter(is_plain, sources)):
-            yield from reader.plain(source)
+        for rules, context in ((phase.rules, EditContext), (phase.files, FileContext)):
+            sources = {rule.template for rule in rules if rule.template}
+            known = frozenset(context.__dataclass_fields__)
+            contexts |= {source: known for source in sources if not is_plain(source)}
+            for source in sorted(filter(is_plain, sources)):
+                yield from reader.plain(source)
     there = {name for name in template_names(reader.root) if not name.endswith(".md")}
     users = {family_template(name): f"specs/{KERNELS}/{name}.yaml" for name in families}
     for template, known in contexts.items():

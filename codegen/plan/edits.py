@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import Conflict, Location, Problem, UnknownSite
 from codegen.patch.changes import Edit, Origin
-from codegen.paths import templates_dir
 from codegen.release import in_range
-from codegen.render.environment import render
+from codegen.render.new_file import override_text
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime, SiteKind, Verb
 from codegen.spec.tree_model import TreeRule
 from codegen.syntax import python_verbs, verbs
@@ -226,7 +225,7 @@ class EditPlanner:
                 return verbs.insert_override(source, site, rule.text or "", style)
             case Verb.OVERRIDE:
                 context = EditContext(self.cfg, site.item, site.name, site.item.rpartition("::")[2])
-                text = render(getattr(rule, "template", None) or "", context, root=templates_dir())
+                text = override_text(getattr(rule, "template", None) or "", context)
                 return verbs.insert_override(source, site, text, style)
             case Verb.SWAP:
                 return verbs.swap_function(source, site, style)

@@ -1,4 +1,7 @@
-"""The text of a new file: a template that is rendered, or a plain source behind the header that names it."""
+"""The text of a new file or an override: a template that is rendered, or a plain source as it stands.
+
+In a new file, a header that names the source stands before it.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,22 @@ def new_file(source: str, context: FileContext, *, root: Path | None = None) -> 
     root = root or templates_dir()
     if not is_plain(source):
         return render(source, context, root=root)
+    text = _plain_text(source, root)
+    mark = COMMENT_MARKS.get(PurePosixPath(source).suffix, "//")
+    return render(HEADED, {"header": context.header, "mark": mark, "text": text}, root=root)
+
+
+def override_text(source: str, context: object, *, root: Path | None = None) -> str:
+    """The text that `source`, a path below `root` (`templates/`), gives a site. Raises as `new_file`."""
+    root = root or templates_dir()
+    return _plain_text(source, root) if is_plain(source) else render(source, context, root=root)
+
+
+def _plain_text(source: str, root: Path) -> str:
     try:
-        text = (root / source).read_text(encoding="utf-8")
+        return (root / source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputOutputError(
             f"cannot read templates/{source}: {reason}", remedy="restore it from candle-rocm's repository"
         ) from error
-    mark = COMMENT_MARKS.get(PurePosixPath(source).suffix, "//")
-    return render(HEADED, {"header": context.header, "mark": mark, "text": text}, root=root)

@@ -33,12 +33,11 @@ from codegen.syntax.matches import (
     variant_paths,
 )
 from codegen.syntax.rename import CUDA, METAL, Spelling, rename, swap
-from codegen.syntax.source import cfg_predicate, is_comment, next_item, text_of
+from codegen.syntax.source import Source, cfg_predicate, is_comment, next_item, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from codegen.syntax.source import Source
 
 _ENDS_WITH_BLOCK = frozenset(
     {
@@ -98,14 +97,25 @@ def stand_in_arms(source: Source, match: Node, style: Style, call: str) -> list[
     return edits
 
 
-def override_arms(source: Source, match: Node, text: str) -> list[TextEdit]:
-    """The arms in `text` where the mirrored arm would stand."""
+def override_arms(source: Source, match: Node, text: str, style: Style) -> list[TextEdit]:
+    """The arms in `text` where the mirrored arm would stand, behind the feature where that is the style."""
     groups = _arm_groups(match, "cuda") or _arm_groups(match, "metal")
     if not groups:
         raise CannotMirror("no arm names CUDA or Metal")
     indent = indent_at(source, groups[-1][0].start_byte)
     text = text if text.endswith((",", "}")) else f"{text},"
+    text = _gated_arms(text) if style.cfg else text
     return _after_arms(source, groups[-1], METAL, indented(text, indent))
+
+
+def _gated_arms(text: str) -> str:
+    """The arms in `text` behind the feature, but for those with a `cfg` attribute of their own."""
+    head = "fn f() { match x {\n"
+    source = Source.parse("override", f"{head}{text}\n}} }}".encode())
+    arms = [arm for match in descendants(source.root, "match_expression")[:1] for arm in arms_of(match)]
+    starts = [arm.start_byte for arm in arms if not cfg_predicate(arm)]
+    edits = [TextEdit(start, start, f"{GATE}\n{indent_at(source, start)}") for start in starts]
+    return apply_edits(source.text, edits, len(head), len(head) + len(text.encode()))
 
 
 def teach_variant(source: Source, node: Node, style: Style, *, start: int) -> tuple[list[TextEdit], str]:

@@ -165,7 +165,9 @@ def mirrored_text(source: Source, site: Site, style: Style) -> str:
 
 
 def insert_override(source: Source, site: Site, text: str, style: Style) -> list[TextEdit]:
-    """Put a template's text where the mirrored text would stand; the template writes its own `cfg` attributes.
+    """Put a template's text where the mirrored text would stand.
+
+    An arm or a variant gets the `cfg` attribute that the style asks for; other text brings its own.
 
     In a macro that is the end of what the macro expands to: there is one macro for all backends. A `cfg!` that
     asks for CUDA goes on with the text, which begins with an operator. A function that is there for CUDA and does not
@@ -178,7 +180,7 @@ def insert_override(source: Source, site: Site, text: str, style: Style) -> list
         return with_newlines_of(source, [TextEdit(asked.end_byte, asked.end_byte, f" {text}")])
     if site.kind in ("match", "match-str"):
         match = site_node(source, site, "match_expression")
-        return with_newlines_of(source, override_arms(source, match, text))
+        return with_newlines_of(source, override_arms(source, match, text, style))
     node = site_node(source, site)
     if node.type == "macro_definition":
         return with_newlines_of(source, insert_in_macro(source, node, text))
@@ -186,4 +188,5 @@ def insert_override(source: Source, site: Site, text: str, style: Style) -> list
     if site.kind == "fn" and CUDA.lower not in site.name.lower() and cfg_predicate(node):
         return with_newlines_of(source, begin_body(source, node, text))
     text = indented(text, indent_at(source, unit_start(node)))
-    return with_newlines_of(source, insert_item(source, node, text, replace(style, cfg=False)))
+    gating = style if site.kind == "enum" else replace(style, cfg=False)
+    return with_newlines_of(source, insert_item(source, node, text, gating))

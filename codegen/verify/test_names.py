@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROCM = "rocm"
 VARIANT = "::rocm"
-"""What follows the name of CUDA's test (templates/rust/edits/test_device.rs.j2)."""
+"""What follows the name of CUDA's test (templates/rust/edits/test_device.rs)."""
 SHOULD_PANIC = " - should panic"
 
 

@@ -93,7 +93,7 @@ def test_override(pristine: Path, specs: LoadedSpecs) -> None:
     (edit,) = (e for e in planned(pristine, specs)["candle-core/src/error.rs"] if e.origin.rule == "core.error-variant")
 
     assert "Rocm(crate::RocmError)" in edit.text
-    assert edit.origin.template == "rust/edits/error_variant.rs.j2"
+    assert edit.origin.template == "rust/edits/error_variant.rs"
     assert edit.origin.spec.startswith("specs/phases/1-core.yaml:")
 
 

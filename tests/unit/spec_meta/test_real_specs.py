@@ -68,6 +68,14 @@ def test_every_template_is_used() -> None:
     assert [name for name in unused if not name.startswith(("hip/", "docs/", "emulator/"))] == []
 
 
+def test_rust_is_a_template_only_where_a_release_or_a_phase_differs() -> None:
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in templates_dir().rglob("*.rs.j2")}
+    assert 1 <= len(lines) <= 30
+    assert {path.name: count for path, count in lines.items() if count >= 150} == {}
+    without_logic = [path.name for path in lines if not re.search("[«{]%|«", path.read_text(encoding="utf-8"))]
+    assert without_logic == []
+
+
 def test_every_id_is_unique_and_named_for_its_phase_theme() -> None:
     cargo = [phase.cargo for phase in SPECS.phases]
     entries = [

@@ -96,8 +96,9 @@ def test_an_undefined_name_in_any_template(repository: Path) -> None:
     assert places(repository) == planted
 
 
-def test_a_plain_source_that_wants_to_be_a_template(repository: Path) -> None:
-    plain = "templates/candle/3-tensors/candle-core/src/rocm_backend/blas.rs"
+@pytest.mark.parametrize("plain", ["candle/3-tensors/candle-core/src/rocm_backend/blas.rs", "rust/edits/sort.rs"])
+def test_a_plain_source_that_wants_to_be_a_template(repository: Path, plain: str) -> None:
+    plain = f"templates/{plain}"
     planted = plant(repository, [plain], "{% if storage %}")
 
     assert places(repository) == planted

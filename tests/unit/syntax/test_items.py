@@ -667,6 +667,32 @@ def test_a_templates_text_stands_where_the_copy_would_and_is_indented() -> None:
     )
 
 
+def test_a_variant_that_an_override_adds_is_behind_the_feature() -> None:
+    check_transformed(
+        """
+        pub enum Error {
+            #[error(transparent)]
+            Cuda(Box<dyn std::error::Error>),
+        }
+        """,
+        """
+        pub enum Error {
+            #[error(transparent)]
+            Cuda(Box<dyn std::error::Error>),
+            #[cfg(feature = "rocm")]
+            #[error(transparent)]
+            Rocm(crate::RocmError),
+        }
+        """,
+        verb="override",
+        cfg=True,
+        text="""\
+        #[error(transparent)]
+        Rocm(crate::RocmError)
+        """,
+    )
+
+
 def test_a_function_whose_name_is_taken_begins_with_the_template() -> None:
     check_transformed(
         """
@@ -704,28 +730,6 @@ def test_a_function_whose_name_is_taken_begins_with_the_template() -> None:
 def test_a_function_without_a_body_cannot_begin_with_a_template(body: str) -> None:
     item = f'#[cfg(feature = "cuda")]\nfn total(){body}'
     check_refused(f"trait T {{\n{item}\n}}\n", "no statement", verb="override", kind="fn", text="go();")
-
-
-def test_a_template_writes_its_own_attributes() -> None:
-    check_transformed(
-        """
-        enum Error {
-            Cuda(Box<dyn Any>),
-            Other,
-        }
-        """,
-        """
-        enum Error {
-            Cuda(Box<dyn Any>),
-            #[error(transparent)]
-            Rocm(#[from] RocmError),
-            Other,
-        }
-        """,
-        verb="override",
-        cfg=True,
-        text="#[error(transparent)]\nRocm(#[from] RocmError)\n",
-    )
 
 
 def test_templates_may_build_on_the_mirrored_text() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from check import check_noop, check_refused, check_transformed
+from check import check_noop, check_refused, check_transformed, made, parsed
 
 
 def test_an_arm_is_copied_and_renamed_behind_its_metal_sibling() -> None:
@@ -830,3 +830,65 @@ def test_an_arm_that_the_grammar_cannot_parse_is_refused() -> None:
         "the Rust grammar cannot parse a part of it",
         verb="mirror",
     )
+
+
+# --- override: arms that a template brings ----------------------------------------------------------------------------
+
+OVERRIDDEN = """
+    fn count(device: &Device) -> usize {
+        match device {
+            Device::Cpu => 0,
+            Device::Cuda(cuda) => cuda.count(),
+        }
+    }
+    """
+ARMS = """\
+    // A view is gathered first.
+    Device::Rocm(rocm) if rocm.is_view() => {
+        match rocm.view() {
+            None => 0,
+            Some(view) => view.count(),
+        }
+    }
+    #[cfg(all(feature = "rocm", unix))]
+    Device::Rocm(rocm) => rocm.count(),
+    """
+
+
+def test_arms_of_an_override_are_behind_the_feature_once() -> None:
+    check_transformed(
+        OVERRIDDEN,
+        """
+        fn count(device: &Device) -> usize {
+            match device {
+                Device::Cpu => 0,
+                Device::Cuda(cuda) => cuda.count(),
+                // A view is gathered first.
+                #[cfg(feature = "rocm")]
+                Device::Rocm(rocm) if rocm.is_view() => {
+                    match rocm.view() {
+                        None => 0,
+                        Some(view) => view.count(),
+                    }
+                }
+                #[cfg(all(feature = "rocm", unix))]
+                Device::Rocm(rocm) => rocm.count(),
+            }
+        }
+        """,
+        verb="override",
+        cfg=True,
+        text=ARMS,
+    )
+
+
+def test_arms_of_an_override_as_they_are_beside_a_dummy_backend() -> None:
+    (edit,) = made(parsed(OVERRIDDEN), "override", text=ARMS)
+    assert edit.text.count("#[cfg(") == 1
+    assert "is_view() => {" in edit.text
+
+
+def test_an_override_that_is_no_arm_is_handed_on_as_it_is() -> None:
+    """What it would leave does not parse, and the plan says so."""
+    (edit,) = made(parsed(OVERRIDDEN), "override", cfg=True, text="}}}")
+    assert edit.text.strip() == "}}}"

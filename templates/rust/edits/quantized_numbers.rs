@@ -1,7 +1,4 @@
 // A row is rounded to 8 bits: each of its elements by at most 1/254 of the largest, which the weights multiply.
-{% if cfg %}
-#[cfg(feature = "rocm")]
-{% endif %}
 Device::Rocm(_) => {
     let weights = quantized::QTensor::quantize(&tensor_rhs.t()?, GgmlDType::Q4_0)?;
     let weights = weights.dequantize(device)?;

@@ -1,4 +1,1 @@
-{% if cfg %}
-#[cfg(feature = "rocm")]
-{% endif %}
 name if name.starts_with("rocm") => PyDevice::Rocm(rocm::Ordinal::parse(name)?),

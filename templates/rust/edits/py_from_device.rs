@@ -1,4 +1,1 @@
-{% if cfg %}
-#[cfg(feature = "rocm")]
-{% endif %}
 Device::Rocm(device) => Self::Rocm(rocm::Ordinal::of(device)),

@@ -1,6 +1,3 @@
-{% if cfg %}
-#[cfg(feature = "rocm")]
-{% endif %}
 Device::Rocm(device) => {
     let mut storage = crate::RocmStorage::new(data.len(), dtype, device)?;
     storage.copy_from_host(data)?;

@@ -1,0 +1,2 @@
+#[error(transparent)]
+Rocm(crate::RocmError)

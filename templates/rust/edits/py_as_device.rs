@@ -1,0 +1,1 @@
+Self::Rocm(ordinal) => ordinal.device(),

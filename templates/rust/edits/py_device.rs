@@ -1,0 +1,1 @@
+Rocm(rocm::Ordinal)

@@ -1,0 +1,1 @@
+PyDevice::Rocm(ordinal) => ordinal.name(),
