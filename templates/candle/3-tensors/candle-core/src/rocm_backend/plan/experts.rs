@@ -153,3 +153,149 @@ pub(crate) fn multiply_blocks<L: Launcher>(
     // and experts that do not exist.
     unsafe { launch.enqueue() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::launcher::Card;
+    use super::super::testing::{contiguous, Recorded, Recorder};
+    use super::*;
+
+    const EXPERTS: usize = 8;
+    const COLUMNS: usize = 256;
+
+    fn recorder(wave_size: usize) -> Recorder {
+        Recorder::of(Card {
+            wave_size,
+            multiprocessors: 104,
+        })
+    }
+
+    fn pairs(count: usize) -> Pairs {
+        let ids = Indices {
+            start: Pointer::NULL,
+            element: Element::U32,
+            none: -1,
+            failed: Pointer::NULL,
+        };
+        Pairs {
+            order: ids,
+            experts: ids,
+            weights: Pointer::NULL,
+            count,
+            shared: 1,
+        }
+    }
+
+    /// What multiplies so many pairs with experts of `n` rows of blocks.
+    fn of_blocks(wave_size: usize, n: usize, count: usize) -> Option<Recorded> {
+        let recorder = recorder(wave_size);
+        let blocks = Blocks {
+            start: Pointer::NULL,
+            format: expert_blocks::FORM_Q4K,
+            rows: EXPERTS * n,
+            columns: COLUMNS,
+        };
+        let rows = contiguous(&[count, COLUMNS]);
+        let x = Operand {
+            base: Pointer::NULL,
+            size: 4,
+            view: rows.view(),
+        };
+        let x = (x, Element::F32);
+        multiply_blocks(&recorder, blocks, EXPERTS, x, pairs(count), None, x.0.base).unwrap();
+        let launches = recorder.launches.take();
+        launches
+            .into_iter()
+            .find(|launch| !launch.symbol.contains("quantize_rows"))
+    }
+
+    /// What multiplies so many pairs with experts of `n` rows of floats.
+    fn of_floats(wave_size: usize, n: usize, count: usize) -> Option<Recorded> {
+        let recorder = recorder(wave_size);
+        let of = |shape| Contiguous {
+            start: Pointer::NULL,
+            element: Element::F16,
+            shape,
+        };
+        let (w, x) = ([EXPERTS, n, COLUMNS], [count, COLUMNS]);
+        multiply(&recorder, of(&w), of(&x), pairs(count), None, Pointer::NULL).unwrap();
+        recorder.launches.take().pop()
+    }
+
+    #[test]
+    fn experts_with_many_pairs_each_take_tiles() {
+        for (count, kernel) in [
+            (1, "multiply_pairs"),
+            (16, "multiply_pairs"),
+            (64, "multiply_pair_tiles"),
+        ] {
+            let symbol = of_blocks(64, 40, count).unwrap().symbol;
+            assert!(symbol.contains(kernel), "{count} pairs take {symbol}");
+        }
+        for (count, kernel) in [
+            (1, "expert_rows"),
+            (32, "expert_rows"),
+            (128, "expert_tiles"),
+        ] {
+            let symbol = of_floats(64, 40, count).unwrap().symbol;
+            assert!(symbol.contains(kernel), "{count} pairs take {symbol}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_multiplied_without_pairs_or_rows() {
+        for (n, count) in [(0, 8), (8, 0), (0, 0)] {
+            assert_eq!(of_blocks(64, n, count), None, "{n} rows, {count} pairs");
+            assert_eq!(of_floats(64, n, count), None, "{n} rows, {count} pairs");
+        }
+    }
+
+    /// With blocks of 256 threads.
+    #[test]
+    fn each_result_of_a_pair_has_a_wave() {
+        for (wave_size, n, count, blocks) in [
+            (64, 1, 1, 1),
+            (64, 5, 1, 2),
+            (64, 41, 3, 31),
+            (32, 41, 3, 16),
+            (32, 8, 1, 1),
+        ] {
+            let sizes = (wave_size, n, count);
+            assert_eq!(
+                of_blocks(wave_size, n, count).unwrap().grid,
+                [blocks, 1, 1],
+                "{sizes:?}"
+            );
+            assert_eq!(
+                of_floats(wave_size, n, count).unwrap().grid,
+                [blocks, 1, 1],
+                "{sizes:?}"
+            );
+        }
+    }
+
+    /// Tiles have 32 pairs, and four waves for each 16 rows of blocks; of floats, 64 pairs and 64 columns.
+    #[test]
+    fn each_tile_of_pairs_is_multiplied_once() {
+        for (wave_size, n, count, blocks) in [
+            (64, 16, 64, 2),
+            (64, 17, 65, 6),
+            (32, 17, 65, 3),
+            (32, 33, 96, 6),
+        ] {
+            let sizes = (wave_size, n, count);
+            assert_eq!(
+                of_blocks(wave_size, n, count).unwrap().grid,
+                [blocks, 1, 1],
+                "{sizes:?}"
+            );
+        }
+        for (n, count, across, down) in [(64, 128, 1, 2), (65, 129, 2, 3)] {
+            assert_eq!(
+                of_floats(64, n, count).unwrap().grid,
+                [across, down, 1],
+                "{n}, {count}"
+            );
+        }
+    }
+}
