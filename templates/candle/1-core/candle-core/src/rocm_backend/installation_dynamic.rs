@@ -228,6 +228,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_with_a_library_is_known_once_it_was_tried() {
+        let name = "a library for this test";
+        assert_eq!(problem(name), None);
+        let told = open(name, &["libof-this-test.so.1"])
+            .err()
+            .expect("there is none");
+        assert_eq!(problem(name).map(|known| text(&known)), Some(told));
+    }
+
+    #[test]
     fn problems_are_told_without_their_zeros() {
         let told = text("no HIP in /opt\0/rocm");
         assert_eq!(told.to_str(), Ok("no HIP in /opt/rocm"));

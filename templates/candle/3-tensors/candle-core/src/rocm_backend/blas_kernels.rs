@@ -257,6 +257,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_architecture_has_at_least_three_digits() {
+        let found = |name: &str| architecture_in(name).unwrap_or_default();
+        assert_eq!(found("Kernels.so-000-gfx90a-xnack+.hsaco"), "gfx90a");
+        assert_eq!(found("TensileLibrary_gfx906.co"), "gfx906");
+        assert_eq!(found("TensileLibrary_gfx90.co"), "");
+        assert_eq!(found("TensileLibrary.co"), "");
+    }
+
     fn names(kernels: &Kernels) -> Vec<&str> {
         match kernels {
             Kernels::Found(_, found) => found.iter().map(String::as_str).collect(),

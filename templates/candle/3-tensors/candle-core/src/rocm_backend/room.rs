@@ -31,3 +31,27 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_lacking_where_hip_or_a_library_says_so() {
+        let hip = |code| RocmError::Hip {
+            call: "hipModuleLoadData",
+            code,
+            name: String::new(),
+            message: String::new(),
+        };
+        let blas = |status| RocmError::Blas {
+            call: "rocblas_gemm_ex",
+            status,
+            name: String::new(),
+        };
+        assert!(lacks_memory(&hip(api::hipErrorOutOfMemory)));
+        assert!(!lacks_memory(&hip(api::hipErrorInvalidValue)));
+        assert!(lacks_memory(&blas(api::rocblas_status_memory_error)));
+        assert!(!lacks_memory(&blas(api::rocblas_status_success)));
+    }
+}

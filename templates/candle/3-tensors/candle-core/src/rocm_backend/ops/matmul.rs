@@ -287,7 +287,7 @@ mod tests {
         type View = fn(&Tensor) -> Result<Tensor>;
         type Case = (&'static str, [usize; 4], View, View, Vec<[u32; 3]>);
         let same: View = |x| Ok(x.clone());
-        let cases: [Case; 10] = [
+        let cases: [Case; 11] = [
             ("one", [1, 1, 5, 4], same, same, vec![[5, 4, 1]]),
             ("a batch", [2, 3, 5, 4], same, same, vec![[5, 4, 6]]),
             (
@@ -332,6 +332,16 @@ mod tests {
                 |x| Tensor::cat(&[x, x], 3)?.narrow(3, 0, 6),
                 |y| y.narrow(1, 1, 1)?.broadcast_as((1, 5, 6, 4)),
                 vec![[25, 4, 1]],
+            ),
+            (
+                "batches of one row that lie in columns",
+                [1, 5, 1, 4],
+                |x| {
+                    let columns = x.squeeze(2)?.transpose(1, 2)?.contiguous()?;
+                    columns.transpose(1, 2)?.unsqueeze(2)
+                },
+                |y| y.narrow(1, 1, 1)?.broadcast_as((1, 5, 6, 4)),
+                vec![[5, 4, 1]],
             ),
             (
                 "rows with gaps between the batches do not stack",

@@ -77,3 +77,41 @@ pub(crate) fn matmul<L: Launcher>(
         unsafe { launch.enqueue() }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::launcher::Card;
+    use super::super::table::{matmul::MATMUL, Element};
+    use super::super::testing::{contiguous, Recorder};
+    use super::*;
+
+    /// Where each launch puts its first result, for batches of a limited number of elements.
+    #[test]
+    fn launches_go_on_where_the_one_before_ended() {
+        let mut recorder = Recorder::of(Card {
+            wave_size: 64,
+            multiprocessors: 104,
+        });
+        recorder.limits.elements = 2;
+        let (left, right) = (contiguous(&[5, 3, 4]), contiguous(&[5, 4, 7]));
+        let operand = |view| Operand {
+            base: Pointer::NULL,
+            size: 4,
+            view,
+        };
+        let kernel = MATMUL.form(0, &[Element::F32]).unwrap();
+        let (left, right) = (operand(left.view()), operand(right.view()));
+        matmul(&recorder, kernel, left, right, Pointer::NULL).unwrap();
+        let arguments = recorder.arguments.take();
+        let pointers: Vec<[usize; 3]> = arguments
+            .iter()
+            .map(|each| {
+                [0, 1, 2].map(|i| usize::from_ne_bytes(each[i].as_slice().try_into().unwrap()))
+            })
+            .collect();
+        let of = |batch: usize| [batch * 3 * 7 * 4, batch * 3 * 4 * 4, batch * 4 * 7 * 4];
+        assert_eq!(pointers, [of(0), of(2), of(4)]);
+        let layers: Vec<_> = recorder.launches.take().iter().map(|l| l.grid[2]).collect();
+        assert_eq!(layers, [2, 2, 1]);
+    }
+}

@@ -303,3 +303,185 @@ impl<L: Launcher> Rounded<L> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{contiguous, Recorded, Recorder};
+    use super::*;
+
+    fn recorder(wave_size: usize) -> Recorder {
+        Recorder::of(Card {
+            wave_size,
+            multiprocessors: 104,
+        })
+    }
+
+    fn blocks(rows: usize, columns: usize) -> Blocks {
+        Blocks {
+            start: Pointer::NULL,
+            format: table::FORM_Q4K,
+            rows,
+            columns,
+        }
+    }
+
+    fn indices() -> Indices {
+        Indices {
+            start: Pointer::NULL,
+            element: Element::U32,
+            none: -1,
+            failed: Pointer::NULL,
+        }
+    }
+
+    fn of_rows<T>(rows: usize, columns: usize, then: impl FnOnce(Operand<'_>) -> T) -> T {
+        let rows = contiguous(&[rows, columns]);
+        then(Operand {
+            base: Pointer::NULL,
+            size: 4,
+            view: rows.view(),
+        })
+    }
+
+    /// Launches that multiply so many rows with `n` rows of blocks of k elements.
+    fn multiplied(wave_size: usize, [n, k]: [usize; 2], rows: usize) -> Vec<Recorded> {
+        let (recorder, y) = (recorder(wave_size), Pointer::NULL);
+        of_rows(rows, k, |x| {
+            multiply(&recorder, blocks(n, k), x, Element::F32, y)
+        })
+        .unwrap();
+        let mut launches = recorder.launches.take();
+        launches.retain(|launch| launch.symbol.contains("multiply"));
+        launches
+    }
+
+    /// With blocks of 256 threads, one row of blocks for each wave and one row, two for each with more.
+    #[test]
+    fn more_waves_share_rows_where_there_are_few() {
+        for (wave_size, sizes, one, four) in [
+            (64, [14336, 4096], 3584, 1792),
+            (64, [4096, 4096], 1024, 512),
+            (64, [4096, 32768], 2048, 1024),
+            (64, [256, 4096], 128, 64),
+            (64, [256, 8192], 256, 128),
+            (64, [255, 8192], 255, 128),
+            (32, [256, 8192], 256, 128),
+            (32, [256, 1024], 32, 16),
+            (32, [1, 256], 1, 1),
+        ] {
+            for (rows, expected) in [(1, one), (2, four), (4, four), (8, four)] {
+                let launches = multiplied(wave_size, sizes, rows);
+                let grids: Vec<_> = launches.iter().map(|launch| launch.grid).collect();
+                assert_eq!(grids, [[expected, 1, 1]], "{sizes:?}, {rows} rows");
+            }
+        }
+    }
+
+    #[test]
+    fn up_to_sixteen_rows_are_multiplied_eight_at_a_time() {
+        let symbols = |rows| {
+            let launches = multiplied(64, [512, 256], rows);
+            let ops = launches
+                .iter()
+                .map(|launch| launch.symbol.rsplit("multiply_").next());
+            ops.map(|op| op.and_then(|op| op.split('_').next()).unwrap().to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(symbols(1), ["1"]);
+        assert_eq!(symbols(2), ["2"]);
+        assert_eq!(symbols(3), ["4"]);
+        assert_eq!(symbols(8), ["8"]);
+        assert_eq!(symbols(9), ["8", "1"]);
+        assert_eq!(symbols(16), ["8", "8"]);
+        assert_eq!(symbols(17), ["tile"]);
+    }
+
+    /// Tiles have 32 rows and 16 rows of blocks for four waves, or 128 rows and 16 rows of blocks for each wave.
+    #[test]
+    fn larger_tiles_are_taken_if_they_keep_the_card_busy() {
+        for (wave_size, n, rows, tile, count) in [
+            (64, 4096, 17, "few", 256),
+            (32, 4096, 33, "few", 256),
+            (32, 4097, 33, "few", 258),
+            (64, 14336, 64, "few", 1792),
+            (64, 14336, 65, "many", 224),
+            (64, 4096, 300, "many", 192),
+            (32, 4096, 300, "many", 96),
+            (64, 1024, 128, "few", 256),
+            (64, 2240, 128, "many", 35),
+            (64, 2176, 128, "few", 544),
+        ] {
+            let launches = multiplied(wave_size, [n, 256], rows);
+            let [launch] = launches.as_slice() else {
+                panic!("{} launches", launches.len());
+            };
+            let what = format!("{n} rows of blocks, {rows} rows");
+            assert!(launch.symbol.contains(tile), "{what}: {}", launch.symbol);
+            assert_eq!(launch.grid, [count, 1, 1], "{what}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_multiplied_without_rows() {
+        assert_eq!(multiplied(64, [0, 256], 3), []);
+        assert_eq!(multiplied(64, [3, 256], 0), []);
+    }
+
+    /// An 8-bit number for each element, and 8 bytes for each 32 of them.
+    #[test]
+    fn rounded_rows_take_ten_bits_an_element() {
+        let recorder = recorder(64);
+        let made = of_rows(3, 4096, |x| Rounded::of(&recorder, x, Element::F32, 4096)).unwrap();
+        assert_eq!(
+            (made.rows, recorder.workspaces.take()),
+            (3, vec![3 * 4096 * 10 / 8])
+        );
+        assert_eq!(made.scales, made.q.offset(3 * 4096));
+    }
+
+    /// Four elements to a thread, 256 threads to a block.
+    #[test]
+    fn each_four_elements_that_are_read_have_a_thread() {
+        let recorder = recorder(64);
+        for rows in [1, 4, 5] {
+            dequantize(&recorder, blocks(rows, 256), Element::F16, Pointer::NULL).unwrap();
+            let picked = [rows, 1];
+            dequantize_rows(&recorder, blocks(9, 512), indices(), picked, Pointer::NULL).unwrap();
+        }
+        let grids = recorder
+            .launches
+            .take()
+            .into_iter()
+            .map(|launch| launch.grid[0]);
+        assert_eq!(grids.collect::<Vec<_>>(), [1, 1, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn each_row_of_a_chosen_matrix_has_a_wave() {
+        for (wave_size, rows, pairs, expected) in [
+            (64, 1, 1, 1),
+            (64, 5, 1, 2),
+            (64, 5, 6, 8),
+            (32, 5, 6, 4),
+            (64, 0, 2, 0),
+            (64, 5, 0, 0),
+        ] {
+            let recorder = recorder(wave_size);
+            let (w, experts) = (blocks(3 * rows, 256), 3);
+            let ids = indices();
+            of_rows(1, 256, |x| {
+                let chosen = Chosen {
+                    ids,
+                    experts,
+                    pairs,
+                };
+                multiply_experts(&recorder, w, x, Element::F32, chosen, Pointer::NULL)
+            })
+            .unwrap();
+            let mut launches = recorder.launches.take();
+            launches.retain(|launch| launch.symbol.contains("multiply"));
+            let blocks: u32 = launches.iter().map(|launch| launch.grid[0]).sum();
+            assert_eq!(blocks, expected, "{rows} rows, {pairs} pairs");
+        }
+    }
+}

@@ -154,10 +154,7 @@ fn add_atomically<L: Launcher>(
     let width = columns_of_strip(right, update.ids.size, update.element);
     let (number, left_over) = (right / width, right % width);
     add_strips(launcher, update, kernel, 0, [number, width])?;
-    if left_over > 0 {
-        add_strips(launcher, update, kernel, number * width, [1, left_over])?;
-    }
-    Ok(())
+    add_strips(launcher, update, kernel, number * width, [1, left_over])
 }
 
 /// As many strips of so many columns side by side, from column `first` on.
