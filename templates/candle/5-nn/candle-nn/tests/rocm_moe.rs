@@ -316,6 +316,41 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     Ok(())
 }
 
+/// Where indices are checked; elsewhere such pairs read nothing.
+#[test]
+fn pairs_and_experts_that_do_not_exist_are_errors() -> Result<()> {
+    let Some(device) = gpu("pairs_and_experts_that_do_not_exist_are_errors") else {
+        return Ok(());
+    };
+    let (x, w) = (
+        Tensor::zeros((2, 32), DType::F32, &device)?,
+        Tensor::zeros((3, 4, 32), DType::F32, &device)?,
+    );
+    let blocks = QTensor::quantize(&w, GgmlDType::Q8_0)?;
+    let both = |order: [u32; 4], experts: [u32; 4]| {
+        let (order, experts) = (
+            Tensor::new(&order, &device)?,
+            Tensor::new(&experts, &device)?,
+        );
+        let floats = moe_gemm(&x, &w, &None, &order, &experts, 2, false);
+        let quantized = moe_gemm_gguf(&x, &blocks, &None, &order, &experts, 2, false, DType::F16);
+        Result::Ok([floats, quantized].map(|found| found.map(|_| ()).map_err(|e| e.to_string())))
+    };
+    assert_eq!(both([3, 1, 2, 0], [0, 0, 1, 2])?, [Ok(()), Ok(())]);
+    if cfg!(debug_assertions) {
+        for (order, experts, wrong) in [
+            ([0, 1, 2, 4], [0, 0, 1, 2], "index 4"),
+            ([0, 1, 2, 3], [0, 0, 1, 7], "index 7"),
+        ] {
+            for found in both(order, experts)? {
+                let message = found.unwrap_err();
+                assert!(message.contains(wrong), "{message}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn nobody_to_multiply_with_is_no_work() -> Result<()> {
     let Some(device) = gpu("nobody_to_multiply_with_is_no_work") else {
