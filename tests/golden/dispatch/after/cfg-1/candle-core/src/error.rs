@@ -10,6 +10,7 @@ pub enum Error {
     Metal(String),
 
     /// ROCm said no.
+    #[cfg(feature = "rocm")]
     Rocm(String),
 
     // === the rest ===
