@@ -138,10 +138,14 @@ impl Rocm {
 
 fn is_hip(file: &Path) -> bool {
     if cfg!(windows) {
-        let name = file.file_name().and_then(|name| name.to_str());
-        return name.is_some_and(|name| name.starts_with("amdhip64") && name.ends_with(".dll"));
+        return is_hip_of_windows(file);
     }
     loaded::is_version_of(file, "libamdhip64")
+}
+
+fn is_hip_of_windows(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with("amdhip64") && name.ends_with(".dll"))
 }
 
 /// A library that is closed would take the memory and the threads of its driver with it.
@@ -225,6 +229,17 @@ mod tests {
         assert!(error.contains("is not in"), "{error}");
         assert!(error.contains(&new.display().to_string()), "{error}");
         let _ = fs::remove_dir_all(root);
+    }
+
+    #[test]
+    fn on_windows_hip_has_a_version_and_another_ending() {
+        let is_hip = |name: &str| is_hip_of_windows(&Path::new("bin").join(name));
+        assert!(["amdhip64.dll", "amdhip64_7.dll"].into_iter().all(is_hip));
+        assert!(
+            !is_hip("amdhip64_7.lib")
+                && !is_hip("rocblas.dll")
+                && !is_hip_of_windows(Path::new("/"))
+        );
     }
 
     #[test]
