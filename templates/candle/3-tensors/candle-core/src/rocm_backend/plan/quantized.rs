@@ -205,7 +205,7 @@ impl Product {
 /// has no part in it, so that sums are the same for any number.
 fn split(n: usize, parts: usize, card: Card) -> usize {
     let mut split = 1;
-    while 2 * split * card.wave_size <= table::BLOCK {
+    while split * card.wave_size < table::BLOCK {
         let waves = n / table::ROWS * split / card.multiprocessors.max(1);
         let least_parts = match waves {
             ..FEW_WAVES => 1,
@@ -312,7 +312,7 @@ mod tests {
     fn recorder(wave_size: usize) -> Recorder {
         Recorder::of(Card {
             wave_size,
-            multiprocessors: 104,
+            multiprocessors: 105,
         })
     }
 
@@ -367,6 +367,7 @@ mod tests {
             (64, [255, 8192], 255, 128),
             (32, [256, 8192], 256, 128),
             (32, [256, 1024], 32, 16),
+            (64, [1, 65536], 1, 1),
             (32, [1, 256], 1, 1),
         ] {
             for (rows, expected) in [(1, one), (2, four), (4, four), (8, four)] {
@@ -439,6 +440,29 @@ mod tests {
         assert_eq!(made.scales, made.q.offset(3 * 4096));
     }
 
+    /// Where each launch puts what it rounds, and its scales, where a launch takes 64 elements.
+    #[test]
+    fn rounding_goes_on_where_the_launch_before_ended() {
+        let mut recorder = recorder(64);
+        recorder.limits.elements = 64;
+        let rows = contiguous(&[3, 64]);
+        let x = Operand {
+            base: Pointer::NULL,
+            size: 2,
+            view: rows.view(),
+        };
+        let made = Rounded::of(&recorder, x, Element::F16, 64).unwrap();
+        let arguments = recorder.arguments.take();
+        let address = |bytes: &[u8]| usize::from_ne_bytes(bytes.try_into().unwrap());
+        let found: Vec<[usize; 3]> = arguments
+            .iter()
+            .map(|each| [0, 1, 2].map(|i| address(&each[i])))
+            .collect();
+        let [q, scales] = [made.q, made.scales].map(|at| at.0 as usize);
+        let of = |row: usize| [q + row * 64, scales + row * 16, row * 128];
+        assert_eq!(found, [of(0), of(1), of(2)]);
+    }
+
     /// Four elements to a thread, 256 threads to a block.
     #[test]
     fn each_four_elements_that_are_read_have_a_thread() {
@@ -456,32 +480,36 @@ mod tests {
         assert_eq!(grids.collect::<Vec<_>>(), [1, 1, 1, 2, 2, 3]);
     }
 
+    /// The blocks of each launch that multiplies rows of x with `pairs` of three matrices of so many `rows`.
+    fn by_chosen(wave_size: usize, of_x: usize, rows: usize, pairs: usize) -> Vec<u32> {
+        let (recorder, ids) = (recorder(wave_size), indices());
+        of_rows(of_x, 256, |x| {
+            let experts = 3;
+            let chosen = Chosen {
+                ids,
+                experts,
+                pairs,
+            };
+            let w = blocks(experts * rows, 256);
+            multiply_experts(&recorder, w, x, Element::F32, chosen, Pointer::NULL)
+        })
+        .unwrap();
+        let launches = recorder.launches.take().into_iter();
+        let products = launches.filter(|launch| launch.symbol.contains("multiply"));
+        products.map(|launch| launch.grid[0]).collect()
+    }
+
     #[test]
     fn each_row_of_a_chosen_matrix_has_a_wave() {
-        for (wave_size, rows, pairs, expected) in [
-            (64, 1, 1, 1),
-            (64, 5, 1, 2),
-            (64, 5, 6, 8),
-            (32, 5, 6, 4),
-            (64, 0, 2, 0),
-            (64, 5, 0, 0),
-        ] {
-            let recorder = recorder(wave_size);
-            let (w, experts) = (blocks(3 * rows, 256), 3);
-            let ids = indices();
-            of_rows(1, 256, |x| {
-                let chosen = Chosen {
-                    ids,
-                    experts,
-                    pairs,
-                };
-                multiply_experts(&recorder, w, x, Element::F32, chosen, Pointer::NULL)
-            })
-            .unwrap();
-            let mut launches = recorder.launches.take();
-            launches.retain(|launch| launch.symbol.contains("multiply"));
-            let blocks: u32 = launches.iter().map(|launch| launch.grid[0]).sum();
-            assert_eq!(blocks, expected, "{rows} rows, {pairs} pairs");
+        for (wave_size, rows, pairs, expected) in
+            [(64, 1, 1, 1), (64, 5, 1, 2), (64, 5, 6, 8), (32, 5, 6, 4)]
+        {
+            let found = by_chosen(wave_size, 1, rows, pairs);
+            assert_eq!(found, [expected], "{rows} rows, {pairs} pairs");
+        }
+        for (of_x, rows, pairs) in [(1, 0, 2), (1, 5, 0), (0, 5, 0)] {
+            let found = by_chosen(64, of_x, rows, pairs);
+            assert!(found.is_empty(), "{of_x} rows, {rows} rows, {pairs} pairs");
         }
     }
 }
