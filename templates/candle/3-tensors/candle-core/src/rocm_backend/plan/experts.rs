@@ -250,6 +250,55 @@ mod tests {
         }
     }
 
+    /// Whether each row of each factor is whole packs of 16 bytes, as its kernel is told.
+    #[test]
+    fn rows_of_whole_packs_are_read_as_such() {
+        for (element, k, packed) in [
+            (Element::F16, 40, 1),
+            (Element::F16, 36, 0),
+            (Element::F32, 66, 0),
+            (Element::F32, 68, 1),
+        ] {
+            let recorder = recorder(64);
+            let of = |shape| Contiguous {
+                start: Pointer::NULL,
+                element,
+                shape,
+            };
+            let (w, x) = ([EXPERTS, 5, k], [2, k]);
+            multiply(&recorder, of(&w), of(&x), pairs(2), None, Pointer::NULL).unwrap();
+            let arguments = recorder.arguments.take().pop().unwrap();
+            let told = arguments.last().unwrap().as_slice();
+            assert_eq!(told, u32::to_ne_bytes(packed), "{k} of {element:?}");
+        }
+    }
+
+    #[test]
+    fn pairs_that_rows_do_not_have_are_refused() {
+        let mut many = pairs(6);
+        assert!(many.check(6, [EXPERTS, 5, COLUMNS]).is_ok());
+        assert!(many.check(5, [EXPERTS, 5, COLUMNS]).is_err());
+        assert!(many.check(6, [EXPERTS, 1 << 31, COLUMNS]).is_err());
+        many.shared = 3;
+        assert!(many.check(2, [EXPERTS, 5, COLUMNS]).is_ok());
+        let recorder = recorder(64);
+        let w = [EXPERTS, 5, COLUMNS];
+        let of = |shape| Contiguous {
+            start: Pointer::NULL,
+            element: Element::F16,
+            shape,
+        };
+        let refused = multiply(
+            &recorder,
+            of(&w),
+            of(&[3, COLUMNS]),
+            many,
+            None,
+            Pointer::NULL,
+        );
+        assert!(refused.is_err() && recorder.launches.take().is_empty());
+    }
+
     /// With blocks of 256 threads.
     #[test]
     fn each_result_of_a_pair_has_a_wave() {

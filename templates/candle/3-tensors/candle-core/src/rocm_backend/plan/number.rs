@@ -2,7 +2,7 @@
 use super::launch::Argument;
 
 /// A number in the type that kernels compute in: f32 for narrower floats, otherwise the element type itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(8))]
 pub(crate) struct Number([u8; 8]);
 

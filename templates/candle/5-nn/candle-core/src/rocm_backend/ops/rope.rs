@@ -163,7 +163,8 @@ impl Rotation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rocm_backend::ops::zeros_impl;
+    use crate::backend::BackendStorage;
+    use crate::rocm_backend::ops::{storage_from_slice, zeros_impl};
     use crate::rocm_backend::testing::{gpu, launches_of, Launched};
     use crate::rocm_backend::RocmDevice;
     use crate::DType;
@@ -263,6 +264,30 @@ mod tests {
         ] {
             assert!(launched(&device, rope, dtypes, &shape, &[5, 4], &[5, 4]).is_err());
         }
+        Ok(())
+    }
+
+    #[test]
+    fn each_batch_may_have_its_own_angles() -> Result<()> {
+        let Some(device) = gpu("each_batch_may_have_its_own_angles") else {
+            return Ok(());
+        };
+        let numbers = |count: usize, step: f32| -> Vec<f32> {
+            (0..count).map(|i| (i as f32 * step).sin()).collect()
+        };
+        let (x, cos, sin) = (numbers(240, 1.), numbers(40, 0.7), numbers(40, 0.3));
+        let turned = |x: &[f32], cos: &[f32], sin: &[f32], of_angles: &[usize]| {
+            let on_device = |numbers: &[f32]| storage_from_slice(&device, numbers);
+            let x_layout = Layout::contiguous([x.len() / 120, 3, 5, 8].as_slice());
+            let layout = Layout::contiguous(of_angles);
+            let (x, cos, sin) = (on_device(x)?, on_device(cos)?, on_device(sin)?);
+            let y = rope(&x, &x_layout, &cos, &layout, &sin, &layout)?.0;
+            Ok(y.to_cpu_storage()?.as_slice::<f32>()?.to_vec())
+        };
+        let both: Result<Vec<f32>> = turned(&x, &cos, &sin, &[2, 5, 4]);
+        let first = turned(&x[..120], &cos[..20], &sin[..20], &[5, 4])?;
+        let second = turned(&x[120..], &cos[20..], &sin[20..], &[5, 4])?;
+        assert_eq!(both?, [first, second].concat());
         Ok(())
     }
 }
