@@ -104,7 +104,8 @@ def compare(tree: CandleTree, plan: Plan, parity: Parity, *, exact: bool = True)
     ranges of their own, and others may have lost an item. Raises InputOutputError for a file that cannot be read.
     """
     spec = parity.spec
-    pristine = _Sources(lambda path: tree.read(path) if tree.exists(path) else None)
+    there = frozenset(tree.rust_files())
+    pristine = _Sources(lambda path: tree.read(path) if path in there else None)
     after = {change.path: change.after for change in plan.changes}
     patched = _Sources(after.get, pristine)
     cuda = [item for item in _items(tree, parity, pristine, spec.features.cuda) if _is_cudas(item, parity, tree)]

@@ -237,7 +237,7 @@ def _parted(last: str, piece: str) -> bool:
         return False
     if last in _SPACED or piece in ("->", "=", "+"):
         return True
-    return _is_word(piece) and (_is_word(last) or last == ">")
+    return _is_word(piece) and (_is_word(last) or last in (">", ")"))
 
 
 def _is_word(piece: str) -> bool:

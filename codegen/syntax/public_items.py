@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from codegen.errors import InputOutputError
 from codegen.syntax.cfg import holds
 from codegen.syntax.declared import TYPES, Declared, Impl, Used, items_in, own_gate
 from codegen.syntax.source import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from tree_sitter import Node
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 12
 """Modules inside one another, re-exports included."""
+MOST_PATHS = 20_000
+"""Paths that are followed; candle-core has 500."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,9 @@ class PublicItem:
     """The first path of the type, trait or module that holds it; empty for a crate."""
     gates: tuple[str, ...]
     """The `cfg` predicates that it stands under, the outermost first."""
-    _source: Source
-    _node: Node
-    _declared: Declared | None = None
+    _source: Source = field(repr=False)
+    _node: Node = field(repr=False)
+    _declared: Declared | None = field(default=None, repr=False)
     hidden: bool = False
     """Whether no path leads to it: a type that a public function takes or returns, in a private module."""
 
@@ -67,7 +70,7 @@ class _Entity:
 
     declared: Declared
     module: _Module
-    paths: list[str] = field(default_factory=list)
+    paths: dict[str, None] = field(default_factory=dict)
     members: list[tuple[Declared, _Module, str]] = field(default_factory=list)
     """Of `impl` blocks: the member, the module of the block and the block's own predicates."""
     hidden: bool = False
@@ -87,7 +90,7 @@ class _Module:
     """With whether they are public."""
     uses: list[Used] = field(default_factory=list)
     impls: list[Impl] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
+    paths: dict[str, None] = field(default_factory=dict)
 
 
 def public_items(
@@ -99,12 +102,14 @@ def public_items(
     are what `cfg` finds set, written as in `codegen.syntax.cfg.holds`.
 
     Implementations of traits are not listed, nor what macros make. A file that is not there has no items.
+    Raises InputOutputError where re-exports make too many paths.
     """
     reader = _Reader(source_of, options)
     top = reader.module(root, (), (), None)
     if top is None:
         return ()
     reader.attach()
+    reader.exported(crate)
     _lead(reader, top, crate, ())
     reader.hidden(crate)
     found = [*_modules(reader), *_uses(reader), *_items(reader)]
@@ -118,6 +123,8 @@ class _Reader:
         self._source_of = source_of
         self._options = options
         self.all: list[_Module] = []
+        self._meant: dict[tuple[int, str], Sequence[_Entity | _Module]] = {}
+        self._steps = 0
         self.foreign: dict[tuple[int, str], tuple[Used, _Module, list[str]]] = {}
 
     def module(
@@ -176,42 +183,59 @@ class _Reader:
                         entity.members += [(each, module, block.gate) for each in block.members if each.public]
                         break
 
-    def resolve(self, module: _Module, target: tuple[str, ...], depth: int = 0) -> list[_Entity | _Module]:
+    def resolve(self, module: _Module, target: tuple[str, ...]) -> list[_Entity | _Module]:
         """What a path in a module leads to, in every namespace; nothing for what another crate has."""
-        if not target or depth > DEEPEST:
-            return []
-        places: list[_Entity | _Module] = [module]
-        for at, segment in enumerate(target):
-            found: list[_Entity | _Module] = []
-            for place in places:
-                if not isinstance(place, _Module):
-                    continue
-                match segment:
-                    case "crate":
-                        found.append(self.all[0])
-                    case "self":
-                        found.append(place)
-                    case "super":
-                        found += [place.parent] if place.parent is not None else []
-                    case _:
-                        found += self._named(place, segment, depth, alone=at == 0 and len(target) == 1)
-            places = found
+        places: list[_Entity | _Module] = [module] if target else []
+        for segment in target:
+            modules = [place for place in places if isinstance(place, _Module)]
+            places = [found for place in modules for found in self._next(place, segment)]
         return places
 
-    def _named(self, module: _Module, name: str, depth: int, *, alone: bool) -> list[_Entity | _Module]:
-        found: list[_Entity | _Module] = list(module.names.get(name, ()))
-        if name in module.modules:
-            found.append(module.modules[name][0])
-        for used in module.uses:
-            if used.alias == name and not (alone and used.target == (name,)):
-                if used.target != (name,):
-                    found += self.resolve(module, used.target, depth + 1)
-            elif used.alias == "*":
-                for place in self.resolve(module, used.target, depth + 1):
-                    if isinstance(place, _Module) and place is not module:
-                        found += self._named(place, name, depth + 1, alone=alone) if depth < DEEPEST else []
-        unique: dict[int, _Entity | _Module] = {id(each): each for each in found}
-        return list(unique.values())
+    def _next(self, module: _Module, segment: str) -> Sequence[_Entity | _Module]:
+        match segment:
+            case "crate":
+                return (self.all[0],)
+            case "self":
+                return (module,)
+            case "super":
+                return (module.parent,) if module.parent is not None else ()
+        return self._named(module, segment)
+
+    def _named(self, module: _Module, name: str) -> Sequence[_Entity | _Module]:
+        """What a name means in a module; found once, and nothing while it is being looked for."""
+        key = (id(module), name)
+        if key not in self._meant:
+            self._meant[key] = ()
+            found: list[_Entity | _Module] = list(module.names.get(name, ()))
+            if name in module.modules:
+                found.append(module.modules[name][0])
+            for used in module.uses:
+                if used.alias == name and used.target != (name,):
+                    found += self.resolve(module, used.target)
+                elif used.alias == "*":
+                    for place in self.resolve(module, used.target):
+                        found += self._named(place, name) if isinstance(place, _Module) else ()
+            self._meant[key] = tuple({id(each): each for each in found}.values())
+        return self._meant[key]
+
+    def step(self) -> None:
+        """Count one more path. Raises InputOutputError where there are too many."""
+        self._steps += 1
+        if self._steps > MOST_PATHS:
+            remedy = "look for modules that re-export one another"
+            raise InputOutputError(f"{self.all[0].source.path}: too many paths lead to its items", remedy=remedy)
+
+    def reach(self, entity: _Entity, path: str) -> None:
+        """Note that a path leads to an item. Raises as `step`."""
+        self.step()
+        entity.paths[path] = None
+
+    def exported(self, crate: str) -> None:
+        """Let exported macros count, which stand at the root from wherever they are."""
+        for module in self.all:
+            for entity in (each for entities in module.names.values() for each in entities):
+                if entity.declared.exported:
+                    self.reach(entity, f"{crate}::{entity.declared.name}")
 
     def hidden(self, crate: str) -> None:
         """Let types count that have no path of their own, and that public functions take or return."""
@@ -226,7 +250,7 @@ class _Reader:
                 for name in _types_in(declared.node):
                     for other in self.resolve(module, (name,)):
                         if isinstance(other, _Entity) and not other.paths and other.declared.public:
-                            other.paths.append("::".join((crate, *other.module.path, other.declared.name)))
+                            other.paths["::".join((crate, *other.module.path, other.declared.name))] = None
                             other.hidden = True
                             waiting.append(other)
 
@@ -244,21 +268,19 @@ def _types_in(function: Node) -> set[str]:
 
 
 def _lead(reader: _Reader, module: _Module, path: str, through: tuple[int, ...]) -> None:
-    """Give everything that is public in a module the paths by which it is reached from there."""
-    if id(module) in through or len(through) > DEEPEST or path in module.paths:
-        return
-    module.paths.append(path)
-    if not through:
-        for each in reader.all:
-            for entities in each.names.values():
-                for entity in entities:
-                    if entity.declared.exported:
-                        entity.paths.append(f"{path}::{entity.declared.name}")
-    inside = (*through, id(module))
+    """Give a module, and everything that is public in it, the paths by which it is reached from there."""
+    reader.step()
+    if id(module) not in through and len(through) <= DEEPEST and path not in module.paths:
+        module.paths[path] = None
+        _lead_inside(reader, module, path, (*through, id(module)))
+
+
+def _lead_inside(reader: _Reader, module: _Module, path: str, inside: tuple[int, ...]) -> None:
+    """As `_lead`, for what is in the module only: what `pub use module::*` makes public."""
     for name, entities in module.names.items():
         for entity in entities:
             if entity.declared.public:
-                _reach(entity, f"{path}::{name}")
+                reader.reach(entity, f"{path}::{name}")
     for name, (child, public) in module.modules.items():
         if public:
             _lead(reader, child, f"{path}::{name}", inside)
@@ -273,35 +295,17 @@ def _lead_used(reader: _Reader, module: _Module, used: Used, path: str, inside: 
         if isinstance(place, _Module):
             if used.alias != "*":
                 _lead(reader, place, f"{path}::{used.alias}", inside)
-            elif id(place) not in inside:
-                _lead_all(reader, place, path, (*inside, id(place)))
+            elif id(place) not in inside and len(inside) <= DEEPEST:
+                reader.step()
+                _lead_inside(reader, place, path, (*inside, id(place)))
         elif place.declared.public:
-            _reach(place, f"{path}::{used.alias}")
+            reader.reach(place, f"{path}::{used.alias}")
     if not places and used.alias != "*":
         key = (id(module), used.alias)
         reader.foreign.setdefault(key, (used, module, []))[2].append(f"{path}::{used.alias}")
 
 
-def _lead_all(reader: _Reader, module: _Module, path: str, inside: tuple[int, ...]) -> None:
-    """As `_lead`, for `pub use module::*`: the module's items get the path, and not the module."""
-    for name, entities in module.names.items():
-        for entity in entities:
-            if entity.declared.public:
-                _reach(entity, f"{path}::{name}")
-    for name, (child, public) in module.modules.items():
-        if public:
-            _lead(reader, child, f"{path}::{name}", inside)
-    for used in module.uses:
-        if used.public:
-            _lead_used(reader, module, used, path, inside)
-
-
-def _reach(entity: _Entity, path: str) -> None:
-    if path not in entity.paths:
-        entity.paths.append(path)
-
-
-def _ordered(paths: list[str]) -> tuple[str, ...]:
+def _ordered(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(paths, key=lambda path: (path.count("::"), path)))
 
 
