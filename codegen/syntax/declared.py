@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from codegen.syntax.source import attributes_of, cfg_predicate, is_comment, predicates_in, text_of
@@ -222,13 +223,15 @@ def _texts(node: Node, *fields: str) -> str:
 
 def plain(text: str) -> str:
     """Rust text in one spelling: no paths before names, no white space or commas that mean nothing."""
-    spaced, last = "", ""
+    kept: list[str] = []
     for piece in _PIECE.findall(text):
-        if piece in _CLOSING:
-            spaced = spaced.rstrip(", ")
-        spaced += f" {piece}" if _parted(last, piece) else piece
-        last = piece
-    return _QUALIFIED.sub("", spaced.rstrip(", "))
+        if piece in _CLOSING and kept and kept[-1] == ",":
+            kept.pop()
+        kept.append(piece)
+    if kept and kept[-1] == ",":
+        kept.pop()
+    spaced = (f" {piece}" if _parted(last, piece) else piece for last, piece in pairwise(("", *kept)))
+    return _QUALIFIED.sub("", "".join(spaced))
 
 
 def _parted(last: str, piece: str) -> bool:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 12
 """Modules inside one another, re-exports included."""
-MOST_PATHS = 20_000
-"""Paths that are followed; candle-core has 500."""
+MOST_STEPS = 100_000
+"""Paths that are followed, and globs that are looked into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,8 @@ class _Module:
     modules: dict[str, tuple[_Module, bool]] = field(default_factory=dict)
     """With whether they are public."""
     uses: list[Used] = field(default_factory=list)
+    aliases: dict[str, list[Used]] = field(default_factory=dict)
+    """The same by what they are called."""
     impls: list[Impl] = field(default_factory=list)
     paths: dict[str, None] = field(default_factory=dict)
 
@@ -153,6 +155,7 @@ class _Reader:
                 continue
             if isinstance(item, Used):
                 module.uses.append(item)
+                module.aliases.setdefault(item.alias, []).append(item)
             elif isinstance(item, Impl):
                 module.impls.append(item)
             elif item.kind == "mod":
@@ -188,7 +191,7 @@ class _Reader:
         places: list[_Entity | _Module] = [module] if target else []
         for segment in target:
             modules = [place for place in places if isinstance(place, _Module)]
-            places = [found for place in modules for found in self._next(place, segment)]
+            places = _once(found for place in modules for found in self._next(place, segment))
         return places
 
     def _next(self, module: _Module, segment: str) -> Sequence[_Entity | _Module]:
@@ -209,19 +212,20 @@ class _Reader:
             found: list[_Entity | _Module] = list(module.names.get(name, ()))
             if name in module.modules:
                 found.append(module.modules[name][0])
-            for used in module.uses:
-                if used.alias == name and used.target != (name,):
+            for used in module.aliases.get(name, ()):
+                if used.target != (name,):
                     found += self.resolve(module, used.target)
-                elif used.alias == "*":
-                    for place in self.resolve(module, used.target):
-                        found += self._named(place, name) if isinstance(place, _Module) else ()
-            self._meant[key] = tuple({id(each): each for each in found}.values())
+            for used in module.aliases.get("*", ()):
+                self.step()
+                for place in self.resolve(module, used.target):
+                    found += self._named(place, name) if isinstance(place, _Module) else ()
+            self._meant[key] = _once(found)
         return self._meant[key]
 
     def step(self) -> None:
-        """Count one more path. Raises InputOutputError where there are too many."""
+        """Count one more path or glob. Raises InputOutputError where there are too many."""
         self._steps += 1
-        if self._steps > MOST_PATHS:
+        if self._steps > MOST_STEPS:
             remedy = "look for modules that re-export one another"
             raise InputOutputError(f"{self.all[0].source.path}: too many paths lead to its items", remedy=remedy)
 
@@ -253,6 +257,10 @@ class _Reader:
                             other.paths["::".join((crate, *other.module.path, other.declared.name))] = None
                             other.hidden = True
                             waiting.append(other)
+
+
+def _once(found: Iterable[_Entity | _Module]) -> list[_Entity | _Module]:
+    return list({id(each): each for each in found}.values())
 
 
 def _types_in(function: Node) -> set[str]:

@@ -204,7 +204,7 @@ def test_a_hostile_number_of_paths_is_refused(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(InputOutputError, match=r"src/lib\.rs: too many paths lead to its items"):
         items(files)
 
-    monkeypatch.setattr(module, "MOST_PATHS", 4)
+    monkeypatch.setattr(module, "MOST_STEPS", 4)
     with pytest.raises(InputOutputError, match="too many paths"):
         items({"lib.rs": "pub fn a() {} pub fn b() {} pub fn c() {} pub fn d() {}"})
     assert len(items({"lib.rs": "pub fn a() {} pub fn b() {} pub fn c() {}"})) == 3
