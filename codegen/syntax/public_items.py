@@ -86,8 +86,7 @@ class _Module:
     folder: str
     """Where files of its modules lie."""
     names: dict[str, list[_Entity]] = field(default_factory=dict)
-    modules: dict[str, tuple[_Module, bool]] = field(default_factory=dict)
-    """With whether they are public."""
+    modules: dict[str, _Module] = field(default_factory=dict)
     uses: list[Used] = field(default_factory=list)
     aliases: dict[str, list[Used]] = field(default_factory=dict)
     """The same by what they are called."""
@@ -175,7 +174,8 @@ class _Reader:
             where = (f"{module.folder}/{item.name}.rs", f"{module.folder}/{item.name}/mod.rs")
             child = next((found for each in where if (found := self.module(each, path, gates, module))), None)
         if child is not None:
-            module.modules[item.name] = (child, item.public)
+            child.public = item.public
+            module.modules[item.name] = child
 
     def attach(self) -> None:
         """Give types what their `impl` blocks have."""
@@ -211,7 +211,7 @@ class _Reader:
             self._meant[key] = ()
             found: list[_Entity | _Module] = list(module.names.get(name, ()))
             if name in module.modules:
-                found.append(module.modules[name][0])
+                found.append(module.modules[name])
             for used in module.aliases.get(name, ()):
                 if used.target != (name,):
                     found += self.resolve(module, used.target)
@@ -289,8 +289,8 @@ def _lead_inside(reader: _Reader, module: _Module, path: str, inside: tuple[int,
         for entity in entities:
             if entity.declared.public:
                 reader.reach(entity, f"{path}::{name}")
-    for name, (child, public) in module.modules.items():
-        if public:
+    for name, child in module.modules.items():
+        if child.public:
             _lead(reader, child, f"{path}::{name}", inside)
     for used in module.uses:
         if used.public:
@@ -302,7 +302,8 @@ def _lead_used(reader: _Reader, module: _Module, used: Used, path: str, inside: 
     for place in places:
         if isinstance(place, _Module):
             if used.alias != "*":
-                _lead(reader, place, f"{path}::{used.alias}", inside)
+                if place.public:
+                    _lead(reader, place, f"{path}::{used.alias}", inside)
             elif id(place) not in inside and len(inside) <= DEEPEST:
                 reader.step()
                 _lead_inside(reader, place, path, (*inside, id(place)))

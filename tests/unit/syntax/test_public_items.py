@@ -96,6 +96,12 @@ def test_paths_through_crate_self_and_super() -> None:
     assert paths(files) == {"A b::B": "struct", "b": "mod", "b::f": "fn"}
 
 
+def test_only_public_items_of_a_name_are_re_exported() -> None:
+    files = {"lib.rs": "mod a; pub use a::x;", "a.rs": "pub fn x() {} struct x; pub(crate) mod x { pub fn y() {} }"}
+
+    assert paths(files) == {"x": "fn"}
+
+
 def test_what_a_cfg_switches_off() -> None:
     files = {
         "lib.rs": """
@@ -159,6 +165,7 @@ def test_types_that_no_path_leads_to_but_a_function_returns() -> None:
             pub struct Builder;
             pub struct Device;
             impl Device { pub fn load(&self) -> Result<Func> { let s: Store = x; } fn store(&self) -> Store { x } }
+            impl Device { pub fn odd(&self) -> Private { x } }
         """,
     }
 
@@ -166,6 +173,7 @@ def test_types_that_no_path_leads_to_but_a_function_returns() -> None:
     assert found == {
         "Device": False,
         "Device::load": False,
+        "Device::odd": False,
         "device::Builder": True,
         "device::Func": True,
         "device::Func::builder": True,
