@@ -92,6 +92,7 @@ class _Module:
     """The same by what they are called."""
     impls: list[Impl] = field(default_factory=list)
     paths: dict[str, None] = field(default_factory=dict)
+    public: bool = True
 
 
 def public_items(
