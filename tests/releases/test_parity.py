@@ -12,11 +12,13 @@ from made_up import replace_in
 
 from codegen.candle.tree import open_tree
 from codegen.lint.repository import PUBLIC_ITEMS
-from codegen.plan.build import plan_tree
 from codegen.report.parity import Compared, State, compare, error_of
 from codegen.report.parity_page import DOCUMENTED, parity_page
+from codegen.spec.kinds import DEFAULT_RUNTIME, Gating
 from codegen.spec.loader import load_specs
 from codegen.spec.parity import PARITY, load_parity
+from codegen.workspace.analysis import analyse
+from codegen.workspace.workspace import open_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,10 +36,20 @@ WITHOUT_COUNTERPART = {"candle_core::cuda::cudarc"}
 
 @cache
 def compared() -> tuple[Compared, ...]:
-    """All tested releases, in ascending order."""
+    """All tested releases, in ascending order; plans that were made before are taken from the cache."""
     parity = load_parity()
-    trees = (open_tree(version) for version in TRIED)
-    return tuple(compare(tree, plan_tree(tree, SPECS), parity) for tree in trees)
+    found = []
+    for version in TRIED:
+        workspace = open_workspace(version)
+        plan = analyse(workspace, gating=Gating.DUMMY, runtime=DEFAULT_RUNTIME).plan
+        found.append(compare(workspace.tree, plan, parity))
+    return tuple(found)
+
+
+@pytest.fixture
+def candle_rocm(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """The command line with the user's cache, which has the releases."""
+    return CommandLine(capsys)
 
 
 def test_every_item_has_a_counterpart_or_a_reason() -> None:
