@@ -150,7 +150,8 @@ format: setup ## Format the Python sources.
 
 regen: setup ## Regenerate the committed generated files (goldens, generated/, docs).
 	$(BIN)/pytest -q tests/golden tests/rocm tests/releases/test_expected_names.py \
-		tests/releases/test_sites.py tests/releases/test_cuda_kernels.py tests/releases/test_distinct_texts.py \
+		tests/releases/test_sites.py tests/releases/test_cuda_kernels.py tests/releases/test_parity.py \
+		tests/releases/test_distinct_texts.py \
 		--update-goldens
 
 acceptance: setup ## After `make test`: record its results (docs/acceptance-record.json, docs/acceptance.md).

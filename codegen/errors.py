@@ -162,6 +162,12 @@ class UnknownSite(CandleRocmError):
     title = "unhandled backend site"
 
 
+class UnansweredItem(UnknownSite):
+    """A public item of CUDA's side that ROCm's side lacks, and that no spec gives a reason for."""
+
+    title = "public item without a counterpart or a reason"
+
+
 class RenamedVariant(UnknownSite):
     """Backend enums of a release have a variant of a name that no spec knows, where one of Candle's was."""
 

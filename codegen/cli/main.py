@@ -37,6 +37,7 @@ COMMANDS = {
     "doctor": "Check the toolchain, ROCm and the GPU of this machine.",
     "versions": "List the tested Candle releases.",
     "explain": "Explain why a line of Candle is or is not changed.",
+    "parity": "List CUDA's public items, each with its counterpart on ROCm.",
     "report": "Write a report for reviewers as one HTML file.",
     "spec": "Check the specs and print their JSON schemas.",
 }

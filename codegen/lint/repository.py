@@ -14,12 +14,14 @@ from codegen.lint.templates import TemplateReader
 from codegen.paths import is_checkout, repository_root
 from codegen.plan.cuda_kernels import BLOCK, stands_for
 from codegen.plan.edits import EditContext
+from codegen.release import in_range
 from codegen.render.backend import FileContext
 from codegen.render.new_file import HEADED
 from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
 from codegen.spec.folders import is_plain
 from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.spec.loader import CANDLE_FILE, PHASES_FOLDER, REMEDY, in_order, load_specs, template_names
+from codegen.spec.parity import PARITY, parse_parity
 from codegen.spec.providers import PROVIDERS, parse_providers
 from codegen.verify.acceptance import ACCEPTANCE, parse_acceptance
 from codegen.verify.unrun import UNRUN, parse_unrun
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from codegen.kernels.loader import LoadedFamily
     from codegen.spec.hip_api import HipApiFile
     from codegen.spec.loaded import LoadedSpecs
+    from codegen.spec.model import VersionRange
+    from codegen.spec.parity import Parity
     from codegen.spec.providers import Providers
     from codegen.verify.acceptance import Acceptance
 
@@ -39,10 +43,13 @@ T = TypeVar("T")
 BLOCKS = f"specs/{FILE}"
 CUDA_KERNELS = "tests/releases/cuda_kernels.txt"
 """A line for each CUDA kernel that releases name: its symbol, and which releases. A checkout has it."""
+PUBLIC_ITEMS = "tests/releases/public_items.txt"
+"""A line for each public item of CUDA's side: its path, and the first and the last release. A checkout has it."""
 
 RENDERED_ALONE: Mapping[str, frozenset[str]] = {
     "docs/acceptance.md.j2": frozenset({"seeds", "counts", "unrun"}),
     "docs/kernels.md.j2": frozenset({"dtypes", "families", "kernels", "rows"}),
+    "docs/parity.md.j2": frozenset({"crates", "newest", "releases", "rows", "states"}),
     "docs/providers.md.j2": frozenset({"spec"}),
     "emulator/api.h.j2": frozenset({"api"}),
     "emulator/api.rs.j2": frozenset({"api", "uses"}),
@@ -72,6 +79,7 @@ def lint(root: Path | None = None) -> Linted:
     families = _collected(found, lambda: load_families(root / "specs")) or ()
     api = _collected(found, lambda: parse_hip_api(_bytes(root, HIP_API)))
     providers = _collected(found, lambda: parse_providers(_bytes(root, PROVIDERS)))
+    parity = _collected(found, lambda: parse_parity(_bytes(root, PARITY)))
     acceptance = _collected(found, lambda: parse_acceptance(_bytes(root, ACCEPTANCE)))
     _collected(found, lambda: parse_unrun(_bytes(root, UNRUN)))
     _collected(found, lambda: parse_backend_traits(_bytes(root, BACKEND_TRAITS)))
@@ -87,6 +95,8 @@ def lint(root: Path | None = None) -> Linted:
         found += _copied(root, specs)
         found += _choices(root, specs, kernel_specs)
         found += _cuda_kernels(root, specs, families)
+    if specs and parity:
+        found += _parity(root, specs, parity)
     reader = TemplateReader(root / "templates")
     found += _templates(reader, specs, kernel_specs)
     found += _rendered(root, families, {problem.location.file for problem in found if problem.location})
@@ -121,7 +131,7 @@ def _spec_files(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     inside = [f"{name}/{path.name}" for name, paths in folders.items() for path in paths]
     single = [
         name
-        for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, BLOCKS, PROVIDERS, ACCEPTANCE, UNRUN)
+        for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, BLOCKS, PROVIDERS, PARITY, ACCEPTANCE, UNRUN)
         if (root / name).is_file()
     ]
     return (*single, *inside), tuple(path.stem for path in folders[f"specs/{KERNELS}"])
@@ -188,6 +198,30 @@ def _cuda_kernels(root: Path, specs: LoadedSpecs, families: tuple[LoadedFamily, 
         for name in entry.by if families else ():
             if name not in known:
                 yield Problem(f"there is no operation {name} in specs/{KERNELS}", place)
+
+
+def _parity(root: Path, specs: LoadedSpecs, parity: Parity) -> Iterator[Problem]:
+    """Answers and numbers about items that no release has, and ranges that are wider than those of their items."""
+    record = root / PUBLIC_ITEMS
+    if not (is_checkout() and record.is_file()):
+        return
+    lines = (line.split() for line in record.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    known = {path: (first, last) for path, first, last in lines}
+    tried = [release.version for release in specs.candle.releases]
+    ranges: list[tuple[str, VersionRange, Location]] = []
+    ranges += ((placed.path, placed.answer, placed.place) for placed in parity.answers)
+    ranges += ((further.item, further, place) for further, place in parity.further)
+    for path, entry, place in ranges:
+        if path not in known:
+            yield Problem(f"no release that was tried has a public item {path} ({PUBLIC_ITEMS})", place)
+        else:
+            first, last = known[path]
+            asked = [each for each in tried if in_range(each, entry.since, entry.until)]
+            if any(not in_range(each, first, last) for each in asked) or not asked:
+                yield Problem(f"{path} is in the releases from {first} to {last} only", place)
+    for path, place in parity.uses:
+        if path not in known:
+            yield Problem(f"no release that was tried has a public item {path} ({PUBLIC_ITEMS})", place)
 
 
 def _line_with(root: Path, name: str, text: str) -> Location:

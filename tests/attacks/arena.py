@@ -26,7 +26,7 @@ WAIT = 120.0
 MEMORY = 1 << 20
 """KiB by which this process may grow at most."""
 BUG = 70
-READING = ("scan", "status", "check", "explain", "report", "verify", "diff", "generate")
+READING = ("scan", "status", "check", "explain", "report", "verify", "diff", "generate", "parity")
 WRITING = ("declare", "apply", "revert")
 COMMANDS = (*READING, *WRITING)
 CORE = "candle-core"

@@ -110,6 +110,7 @@ ALONE = (
     "specs/kernels/fill.yaml",
     "templates/docs/acceptance.md.j2",
     "templates/docs/kernels.md.j2",
+    "templates/docs/parity.md.j2",
     "templates/docs/providers.md.j2",
     "templates/emulator/api.h.j2",
     "templates/emulator/api.rs.j2",
@@ -129,6 +130,7 @@ def complete(repository: Repository) -> Repository:
         repository.write(name, (repository_root() / name).read_bytes())
     line = "{asks: it is there, reason: nobody knows how}"
     repository.write("specs/unrun_tests.yaml", "ignored: []\n")
+    repository.write("specs/parity.yaml", "crates: [{name: x}]\nnames: cuda\nfeatures: {cuda: cuda, rocm: rocm}\n")
     repository.write("specs/acceptance.yaml", f"seeds:\n  - {{document: '000', about: all, lines: [{line}]}}\n")
     return repository
 

@@ -8,8 +8,9 @@ import pytest
 from in_process import REPOSITORY
 
 from codegen.errors import ExitCode, SpecInvalid
-from codegen.lint.repository import lint
+from codegen.lint.repository import PUBLIC_ITEMS, lint
 from codegen.spec.loader import template_names
+from codegen.spec.parity import PARITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -211,3 +212,46 @@ def test_the_command_exits_with_3_and_names_file_and_line(repository: Path, cand
     assert result.code == ExitCode.SPEC_INVALID
     assert f"{BUILD}:{planted[BUILD]}:1: " in result.stderr
     assert result.stdout == ""
+
+
+PARITY_SPEC = """\
+crates: [{name: candle-core}]
+names: cuda
+features: {cuda: cuda, rocm: rocm}
+uses: {candle_core::X::f: 3, candle_core::Y: 1}
+further:
+  - {item: candle_core::Ug, reason: its fields are of CUDA only}
+  - {item: candle_core::Uh, reason: its fields are of CUDA only}
+answers:
+  - {within: "candle_core::X", item: f, since: 0.9.2, until: 0.11.0, missing: typed memory comes first}
+  - {within: "candle_core::X", item: g, missing: typed memory comes first}
+  - {within: "candle_core::X", item: [h, i], since: 0.9.2, missing: typed memory comes first}
+  - {within: "candle_core::X", item: j, until: 0.11.0, missing: typed memory comes first}
+  - {within: "candle_core::X", item: k, since: 0.12.0, missing: typed memory comes first}
+  - {within: "candle_core::X", item: gone, missing: typed memory comes first}
+"""
+ITEMS = "# Items.\ncandle_core::Ug 0.9.1 0.11.1\n" + "".join(
+    f"candle_core::X::{name} 0.9.2 0.11.0\n" for name in "fghijk"
+)
+
+
+def test_answers_about_public_items_that_no_release_has(repository: Path) -> None:
+    (repository / "tests").unlink()
+    (repository / PUBLIC_ITEMS).parent.mkdir(parents=True)
+    (repository / PUBLIC_ITEMS).write_text(ITEMS, encoding="utf-8")
+    (repository / PARITY).write_text(PARITY_SPEC, encoding="utf-8")
+    with pytest.raises(SpecInvalid) as caught:
+        lint(repository)
+
+    found = [problem for problem in caught.value.problems if problem.location and problem.location.file == PARITY]
+    absent, wide = f"({PUBLIC_ITEMS})", "is in the releases from 0.9.2 to 0.11.0 only"
+    assert [(problem.location.line, problem.message) for problem in found if problem.location] == [
+        (4, f"no release that was tried has a public item candle_core::Y {absent}"),
+        (7, f"no release that was tried has a public item candle_core::Uh {absent}"),
+        (10, f"candle_core::X::g {wide}"),
+        (11, f"candle_core::X::h {wide}"),
+        (11, f"candle_core::X::i {wide}"),
+        (12, f"candle_core::X::j {wide}"),
+        (13, f"candle_core::X::k {wide}"),
+        (14, f"no release that was tried has a public item candle_core::X::gone {absent}"),
+    ]
