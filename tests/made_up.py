@@ -599,10 +599,19 @@ fn from_raw_data<T>(raw_data: &[u8], dims: Vec<usize>, device: &Device) -> Resul
 fn read_one_tensor<R: Read>(reader: &mut R, device: &Device) -> Result<QTensor> {
     let (name, dims) = names_and_dims(reader)?;
     let tensor_elems = dims.iter().product::<usize>();
-    from_raw_data(&read(reader, tensor_elems)?, dims, device)
+    let size_in_bytes = bytes_of(tensor_elems);
+    from_raw_data(&read(reader, size_in_bytes)?, dims, device)
 }
 """,
     "candle-core/src/quantized/gguf_file.rs": """use crate::{Device, Result};
+
+impl TensorInfo {
+    pub fn read<R: Read>(&self, reader: &mut R, start: u64, device: &Device) -> Result<QTensor> {
+        let mut raw_data = self.space();
+        reader.read_exact(&mut raw_data)?;
+        qtensor_from_ggml(&raw_data, self.dims(), device)
+    }
+}
 
 impl Content {
     pub fn tensor<R: Read>(&self, reader: &mut R, name: &str, device: &Device) -> Result<QTensor> {

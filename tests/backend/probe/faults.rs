@@ -2,7 +2,9 @@
 
 use crate::emulator::Emulator;
 use crate::training::Training;
+use candle::quantized::{gguf_file, GgmlDType, QTensor};
 use candle::{DType, Device, Result, Tensor};
+use std::io::Cursor;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// Functions that the backend calls, with the status that each is made to return.
@@ -46,8 +48,20 @@ fn inference(device: &Device) -> Result<f32> {
     weights.matmul(&x.to_dtype(DType::F32)?)?.gelu()?.sum_all()?.to_scalar()
 }
 
+/// Five pinned buffers of 2 MiB: all four, and one again. Whole ones, so that each run takes the same number of them.
+fn loading(device: &Device) -> Result<f32> {
+    let numbers = Tensor::arange(0f32, 1310720., &Device::Cpu)?.repeat(2)?;
+    let mut file = Cursor::new(Vec::new());
+    gguf_file::write(&mut file, &[], &[("t", &QTensor::quantize(&numbers, GgmlDType::F32)?)])?;
+    file.set_position(0);
+    let content = gguf_file::Content::read(&mut file)?;
+    let data = content.tensor(&mut file, "t", device)?.data()?.into_owned();
+    Ok(data.into_iter().map(u64::from).sum::<u64>() as f32)
+}
+
 type Work = (&'static str, fn(&Device) -> Result<f32>);
-const WORK: [Work; 2] = [("training", training), ("inference", inference)];
+/// Loading comes first, while no buffer has been begun.
+const WORK: [Work; 3] = [("loading", loading), ("training", training), ("inference", inference)];
 
 /// Prints a line for each call that was made to fail: work, function, number, and what came of it.
 pub fn warm(device: &Device) -> Result<()> {

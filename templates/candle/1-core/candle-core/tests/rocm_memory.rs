@@ -311,6 +311,23 @@ mod copies {
     }
 
     #[test]
+    fn a_reader_is_read_as_far_as_memory_goes() -> Result<()> {
+        let Some(device) = gpu("a_reader_is_read_as_far_as_memory_goes", 0) else {
+            return Ok(());
+        };
+        let sizes = [0, 1, 63, 65, 2 * MIB - 1, 2 * MIB + 1, 11 * MIB + 5];
+        for (size, seed) in sizes.into_iter().zip(0..) {
+            let data = bytes(size + 3, seed);
+            let mut reader = &data[..];
+            let mut memory = DeviceMemory::alloc(size, &device)?;
+            memory.copy_from_reader(&mut reader)?;
+            assert_eq!(reader.len(), 3);
+            assert!(downloaded(&memory)? == data[..size], "{size} bytes");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn an_upload_keeps_what_the_source_was() -> Result<()> {
         let Some(device) = gpu("an_upload_keeps_what_the_source_was", 0) else {
             return Ok(());

@@ -6,6 +6,7 @@ use super::hip::{check, HipResult};
 use super::stream::Stream;
 use super::{api, RocmDevice, RocmError};
 use std::ffi::{c_int, c_void};
+use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 
 /// A block of device memory, given back to its device's cache when it is dropped.
@@ -66,8 +67,26 @@ impl DeviceMemory {
     pub fn copy_from_host(&mut self, src: &[u8]) -> HipResult<()> {
         self.check_length("copy_from_host", src.len())?;
         let dst = self.as_mut_ptr();
+        let mut rest = src;
+        let fill = |piece: &mut [u8]| {
+            let (first, later) = rest.split_at(piece.len());
+            piece.copy_from_slice(first);
+            rest = later;
+            Ok(())
+        };
         // SAFETY: `dst` has `src.len()` bytes; should the block be given back, whoever gets it writes later.
-        unsafe { self.device.queue().upload(dst, src) }
+        unsafe { self.device.queue().upload(dst, src.len(), fill) }
+    }
+
+    /// Overwrites the whole block with the bytes that a reader has next. The stream is not waited for.
+    ///
+    /// They go straight into pinned memory, a piece at a time. An error of the reader is returned as it is; after an
+    /// error, the contents are unspecified.
+    pub fn copy_from_reader(&mut self, src: &mut impl Read) -> crate::Result<()> {
+        let (dst, size) = (self.as_mut_ptr(), self.size);
+        let fill = |piece: &mut [u8]| Ok(src.read_exact(piece)?);
+        // SAFETY: as above, for `size` bytes.
+        unsafe { self.device.queue().upload(dst, size, fill) }
     }
 
     /// Reads the whole block, after the work queued so far is done.

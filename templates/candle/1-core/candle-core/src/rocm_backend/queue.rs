@@ -1,20 +1,20 @@
 //! A stream together with the memory that is used in its order.
 use super::allocator::{Allocator, Block};
 use super::event::Event;
-use super::gpu::{lock, Gpu};
+use super::gpu::Gpu;
 use super::hip::HipResult;
 use super::parts::QueueParts;
 use super::staging::Staging;
 use super::stream::Stream;
-use super::MemoryStats;
+use super::{MemoryStats, RocmError};
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// The stream and memory that equal devices share.
 pub(super) struct Queue {
     // Dropped in this order: users of the stream before the stream.
     pub(super) parts: QueueParts,
-    staging: Mutex<Staging>,
+    staging: Staging,
     pub(super) allocator: Allocator,
     stream: Stream,
 }
@@ -51,7 +51,7 @@ impl Queue {
     fn new(stream: Stream) -> HipResult<Arc<Self>> {
         Ok(Arc::new(Self {
             parts: QueueParts::default(),
-            staging: Mutex::default(),
+            staging: Staging::default(),
             allocator: Allocator::new(stream.gpu())?,
             stream,
         }))
@@ -84,13 +84,18 @@ impl Queue {
         self.allocator.stats()
     }
 
-    /// Queues an upload. `src` is free to change when this returns; the stream is not waited for.
+    /// Queues an upload of `size` bytes, which `fill` writes, a piece at a time. The stream is not waited for.
     ///
     /// # Safety
-    /// `dst` is memory of the GPU, `src.len()` bytes at least, for as long as the stream's work so far needs it.
-    pub(super) unsafe fn upload(&self, dst: *mut c_void, src: &[u8]) -> HipResult<()> {
+    /// `dst` is memory of the GPU, `size` bytes at least, for as long as the stream's work so far needs it.
+    pub(super) unsafe fn upload<E: From<RocmError>>(
+        &self,
+        dst: *mut c_void,
+        size: usize,
+        fill: impl FnMut(&mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         // SAFETY: the caller's promise.
-        unsafe { lock(&self.staging).upload(dst, src, &self.stream) }
+        unsafe { self.staging.upload(dst, size, fill, &self.stream) }
     }
 }
 

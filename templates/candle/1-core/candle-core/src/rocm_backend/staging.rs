@@ -1,14 +1,17 @@
 //! Pinned host memory that uploads go through.
 //!
 //! HIP copies from pinned memory while the host goes on; from a program's own memory it copies only after everything
-//! that the stream has queued, and the host waits. So bytes are first copied into a ring of pinned buffers. A buffer is
-//! filled by as many uploads as fit, then marked with an event, and filled again once that has come.
+//! that the stream has queued, and the host waits. So bytes are first written into pinned buffers, a piece at a time. A
+//! buffer is filled by as many uploads as fit, then marked with an event, and filled again once that has come.
 use super::api;
 use super::event::Event;
+use super::gpu::lock;
 use super::hip::{check, HipResult};
 use super::stream::Stream;
+use super::RocmError;
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::sync::Mutex;
 
 /// Large enough to hide the cost of a copy, small enough for the first one to start soon.
 const BUFFER_SIZE: usize = 2 << 20;
@@ -17,94 +20,97 @@ const MAX_BUFFERS: usize = 4;
 /// Where uploads begin in a buffer: a cache line.
 const ALIGNMENT: usize = 64;
 
-/// The ring of one stream.
+/// The buffers of one stream. Threads that upload at the same time fill one each, and do not wait for each other.
 #[derive(Default)]
 pub(super) struct Staging {
-    /// The last one is being filled, up to `used`; the first one was full earliest.
-    buffers: VecDeque<Buffer>,
-    used: usize,
+    buffers: Mutex<Buffers>,
 }
 
-/// `BUFFER_SIZE` bytes of pinned memory.
+/// Those that nobody fills now. There is one more than `MAX_BUFFERS` at most for each thread that did so meanwhile.
+#[derive(Default)]
+struct Buffers {
+    /// Without an event: the next upload goes into the last one that has room.
+    open: Vec<Buffer>,
+    /// With the end of the last copy from each; the first one was full earliest.
+    full: VecDeque<(Buffer, Event)>,
+}
+
+/// `BUFFER_SIZE` bytes of pinned memory, which copies may read up to `used`.
 struct Buffer {
     ptr: *mut u8,
-    /// The end of the last copy from it; none while it is being filled.
-    read: Option<Event>,
+    used: usize,
 }
 
 // SAFETY: the memory belongs to this value and has no ties to a thread.
 unsafe impl Send for Buffer {}
 
+/// A buffer with room that somebody fills. It goes back to the others whatever comes of that.
+struct Filling<'a> {
+    /// None only while it is dropped.
+    buffer: Option<Buffer>,
+    staging: &'a Staging,
+}
+
 impl Staging {
-    /// Queues a copy of `src`, which is free to change when this returns.
+    /// Queues a copy of `size` bytes, which `fill` writes, a piece at a time and in their order. It may fail, and may
+    /// take its time: nobody else is kept from uploading. Pieces before that which failed are copied nevertheless.
     ///
     /// # Safety
-    /// `dst` is memory of the stream's GPU, `src.len()` bytes at least, until the copy is done.
-    pub(super) unsafe fn upload(
-        &mut self,
+    /// `dst` is memory of the stream's GPU, `size` bytes at least, until the copy is done.
+    pub(super) unsafe fn upload<E: From<RocmError>>(
+        &self,
         dst: *mut c_void,
-        src: &[u8],
+        size: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
         stream: &Stream,
-    ) -> HipResult<()> {
-        let mut dst = dst.cast::<u8>();
-        let mut rest = src;
-        while !rest.is_empty() {
-            let room = self.room(stream)?;
-            let (piece, later) = rest.split_at(rest.len().min(room.len()));
-            let staged = &mut room[..piece.len()];
-            staged.copy_from_slice(piece);
-            let from = staged.as_ptr().cast();
-            self.used += piece.len().next_multiple_of(ALIGNMENT);
-            stream.gpu().make_current()?;
-            // SAFETY: `dst` has `rest.len()` bytes by the caller's promise. The staged bytes do not change before an
-            // event that is recorded after this copy, see `room`.
-            let status = unsafe {
-                api::hipMemcpyAsync(
-                    dst.cast(),
-                    from,
-                    piece.len(),
-                    api::hipMemcpyHostToDevice,
-                    stream.handle(),
-                )
+    ) -> Result<(), E> {
+        let mut done = 0;
+        while done < size {
+            let mut filling = Filling {
+                buffer: Some(lock(&self.buffers).take(stream)?),
+                staging: self,
             };
-            check("hipMemcpyAsync", status)?;
-            dst = dst.wrapping_add(piece.len());
-            rest = later;
+            let buffer = filling.buffer.as_mut().expect("none is dropped yet");
+            let room = buffer.room();
+            let length = room.len().min(size - done);
+            fill(&mut room[..length])?;
+            let dst = dst.cast::<u8>().wrapping_add(done);
+            // SAFETY: `dst` has `length` bytes by the caller's promise.
+            unsafe { buffer.copy(dst.cast(), length, stream) }?;
+            done += length;
         }
         Ok(())
     }
+}
 
-    /// The unused end of the buffer that is being filled, never empty.
-    fn room(&mut self, stream: &Stream) -> HipResult<&mut [u8]> {
-        if self.buffers.is_empty() || self.used >= BUFFER_SIZE {
-            self.turn(stream)?;
-        }
-        let buffer = self.buffers.back_mut().expect("`turn` leaves one");
-        // SAFETY: the buffer has `BUFFER_SIZE` bytes, which are initialized. From `used` on, nothing reads it: `turn`
-        // waited for the copies of its last use.
-        Ok(unsafe {
-            let start = buffer.ptr.add(self.used);
-            std::slice::from_raw_parts_mut(start, BUFFER_SIZE - self.used)
-        })
-    }
-
-    /// Starts to fill another buffer: a new one, or the one that was full earliest.
-    fn turn(&mut self, stream: &Stream) -> HipResult<()> {
-        if let Some(full) = self.buffers.back_mut() {
-            full.read = Some(Event::record(stream)?);
-        }
-        if self.buffers.len() < MAX_BUFFERS {
-            self.buffers.push_back(Buffer::new(stream)?);
-        } else {
-            let oldest = &mut self.buffers[0];
-            if let Some(read) = &oldest.read {
-                read.synchronize()?;
+impl Buffers {
+    /// One with room: that which was filled last, a new one, or the one that was full earliest.
+    fn take(&mut self, stream: &Stream) -> HipResult<Buffer> {
+        while let Some(buffer) = self.open.pop() {
+            if buffer.used < BUFFER_SIZE {
+                return Ok(buffer);
             }
-            oldest.read = None;
-            self.buffers.rotate_left(1);
+            match Event::record(stream) {
+                Ok(read) => self.full.push_back((buffer, read)),
+                Err(error) => {
+                    self.open.push(buffer);
+                    return Err(error);
+                }
+            }
         }
-        self.used = 0;
-        Ok(())
+        if self.full.len() < MAX_BUFFERS {
+            return Buffer::new(stream);
+        }
+        self.full[0].1.synchronize()?;
+        let (mut buffer, _) = self.full.pop_front().expect("`MAX_BUFFERS` at least");
+        buffer.used = 0;
+        Ok(buffer)
+    }
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        lock(&self.staging.buffers).open.extend(self.buffer.take());
     }
 }
 
@@ -119,7 +125,32 @@ impl Buffer {
         let ptr = ptr.cast::<u8>();
         // SAFETY: HIP gave us that many bytes.
         unsafe { ptr.write_bytes(0, BUFFER_SIZE) };
-        Ok(Self { ptr, read: None })
+        Ok(Self { ptr, used: 0 })
+    }
+
+    /// The part that no copy reads.
+    fn room(&mut self) -> &mut [u8] {
+        // SAFETY: the buffer has `BUFFER_SIZE` bytes, which are initialized. From `used` on, nothing reads it: what did
+        // before `used` was 0 has been waited for.
+        unsafe {
+            let start = self.ptr.add(self.used);
+            std::slice::from_raw_parts_mut(start, BUFFER_SIZE - self.used)
+        }
+    }
+
+    /// Queues a copy of the room's first `length` bytes, which are no room from now on.
+    ///
+    /// # Safety
+    /// `dst` is memory of the stream's GPU, `length` bytes at least, until the copy is done.
+    unsafe fn copy(&mut self, dst: *mut c_void, length: usize, stream: &Stream) -> HipResult<()> {
+        let src = self.room()[..length].as_ptr().cast();
+        self.used += length.next_multiple_of(ALIGNMENT);
+        stream.gpu().make_current()?;
+        let (kind, handle) = (api::hipMemcpyHostToDevice, stream.handle());
+        // SAFETY: `dst` by the caller's promise. Bytes before `used` do not change before an event has come that is
+        // recorded after this copy, see `take`.
+        let status = unsafe { api::hipMemcpyAsync(dst, src, length, kind, handle) };
+        check("hipMemcpyAsync", status)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Quantized tensors on a ROCm device.
-use super::{GgmlDType, QStorage};
+use super::{ggml_file::qtensor_from_ggml, GgmlDType, QStorage, QTensor};
 use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
 use crate::{CpuStorage, DType, Device, Result, Storage};
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 mod compute;
 mod imatrix;
@@ -138,6 +138,26 @@ pub(super) fn check_in_file(
     };
     let message = format!("tensor {name} at offset {start}: {problem}");
     Err(RocmError::Other(message).into())
+}
+
+/// The tensor of `shape` whose blocks a file's reader has next, on a device.
+///
+/// They go through the device's pinned memory, and the host holds no more of them than is there. An error, and nothing
+/// allocated, where the format has no such tensor or Candle loads no file of it; an error of the reader is returned as it
+/// is.
+pub(super) fn read_tensor(
+    device: &RocmDevice,
+    dtype: GgmlDType,
+    shape: &[usize],
+    reader: &mut impl Read,
+) -> Result<QTensor> {
+    let size = size_of_tensor(dtype, shape).map_err(RocmError::Other)?;
+    // Candle knows which formats it loads: a tensor of no elements only asks for that.
+    let block = vec![0; dtype.type_size()];
+    qtensor_from_ggml(dtype, &block, vec![0], &Device::Rocm(device.clone()))?;
+    let mut read = QRocmStorage::uninit(device, size, dtype)?;
+    read.blocks.hip_memory_mut().copy_from_reader(reader)?;
+    QTensor::new(QStorage::Rocm(read), shape)
 }
 
 /// The blocks of a tensor of `shape`, which `bytes` begin with, on a device.

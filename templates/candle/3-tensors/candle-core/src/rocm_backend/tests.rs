@@ -98,6 +98,27 @@ fn a_file_is_loaded_without_waiting() -> Result<()> {
             .map(|name| content.tensor(&mut file, name, &device))
             .collect()
     })?;
+    // A large tensor takes what is left of the third buffer, a fourth one, and then each again that has been copied.
+    let large = Tensor::arange(0f32, (MIB / 4 * 12) as f32, &Device::Cpu)?;
+    let large = QTensor::quantize(&large, f32::DTYPE)?;
+    let mut large_file = Cursor::new(Vec::new());
+    gguf_file::write(&mut large_file, &[], &[("t", &large)])?;
+    large_file.set_position(0);
+    let content = gguf_file::Content::read(&mut large_file)?;
+    let queued = [
+        ("hipHostMalloc", 1),
+        ("hipMemcpyAsync", 7),
+        ("hipMemcpy", 0),
+        ("hipStreamSynchronize", 0),
+        ("hipEventSynchronize", 5),
+        ("hipDeviceSynchronize", 0),
+    ];
+    let loaded_large = with_calls(&queued, || content.tensor(&mut large_file, "t", &device))?;
+    let [found, wanted] = [&loaded_large, &large].map(|tensor| {
+        let numbers = tensor.dequantize(&Device::Cpu)?;
+        numbers.to_vec1::<f32>()
+    });
+    assert!(found? == wanted?);
     drop(file);
     let numbers = numbers.dequantize(&Device::Cpu)?.to_vec1::<f32>()?;
     for tensor in loaded {
