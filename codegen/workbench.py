@@ -10,15 +10,19 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codegen import terminal
 from codegen.errors import CandleRocmError, UsageError
 from codegen.paths import templates_dir
 from codegen.spec.folders import is_plain
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
-from codegen.verify.scratch import ScratchTree, tree_files
+from codegen.verify.scratch import ScratchTree
 from codegen.workspace.analysis import analyse
 from codegen.workspace.workspace import open_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TARGET = "target"
 MARK = ".candle-rocm-workbench"
@@ -33,9 +37,8 @@ def lay_out(candle: str, folder: Path, *, gating: Gating, runtime: Runtime) -> t
         raise UsageError(f"{folder} holds something that is no workbench", remedy="name an empty or a new folder")
     workspace = open_workspace(candle)
     plan = analyse(workspace, gating=gating, runtime=runtime).plan
-    for path in list(tree_files(folder)) if folder.is_dir() else ():
-        if (folder / path).is_symlink():  # sync would write through it
-            (folder / path).unlink()
+    for link in list(_links(folder)):  # sync would write through them, also where the source is gone
+        link.unlink()
     ScratchTree(folder, folder / TARGET).sync(workspace.root, {change.path: change.after for change in plan.changes})
     (folder / MARK).touch()
     links = {
@@ -50,6 +53,13 @@ def lay_out(candle: str, folder: Path, *, gating: Gating, runtime: Runtime) -> t
         link.unlink()
         link.symlink_to(os.path.relpath(source, link.parent.resolve()))
     return tuple(sorted(links))
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        if Path(parent) == folder and TARGET in folders:
+            folders.remove(TARGET)
+        yield from (path for path in (Path(parent, name) for name in files) if path.is_symlink())
 
 
 def main(arguments: list[str] | None = None) -> int:

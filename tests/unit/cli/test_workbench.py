@@ -45,6 +45,17 @@ def test_a_second_time_writes_through_no_link(candle: Path, home: Path, tmp_path
     assert (bench / BLAS).is_symlink()
 
 
+def test_a_source_that_moved_is_not_written_where_it_was(candle: Path, home: Path, tmp_path: Path) -> None:
+    bench, source = tmp_path / "bench", home / "templates/candle/3-tensors" / BLAS
+    assert main([str(candle), str(bench)]) == 0
+    moved = home / "templates/candle/4-custom-ops" / BLAS
+    moved.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(moved)
+    assert main([str(candle), str(bench)]) == 0
+    assert not source.exists()
+    assert (bench / BLAS).resolve() == moved.resolve()
+
+
 def test_a_folder_of_somebody_else_is_left_alone(
     candle: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
