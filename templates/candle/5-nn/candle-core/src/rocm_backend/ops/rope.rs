@@ -125,7 +125,7 @@ impl Rotation {
         }
     }
 
-    /// How many angles a batch entry has, if each has its own.
+    /// For how many positions a batch entry has angles, if each has its own.
     fn angles(&self, x: Operand<'_>, angles: Operand<'_>, length: usize) -> Result<Option<usize>> {
         if angles.dtype() != x.dtype() {
             return Err(Error::DTypeMismatchBinaryOp {
@@ -147,7 +147,7 @@ impl Rotation {
         if own.unwrap_or(batch) != batch || positions < length || half * 2 != depth {
             return Err(self.mismatch(x, angles));
         }
-        Ok(own.map(|_| positions * half))
+        Ok(own.map(|_| positions))
     }
 
     fn mismatch(&self, one: Operand<'_>, other: Operand<'_>) -> Error {
