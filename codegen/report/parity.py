@@ -108,7 +108,8 @@ def compare(tree: CandleTree, plan: Plan, parity: Parity, *, exact: bool = True)
     pristine = _Sources(lambda path: tree.read(path) if path in there else None)
     after = {change.path: change.after for change in plan.changes}
     patched = _Sources(after.get, pristine)
-    cuda = [item for item in _items(tree, parity, pristine, spec.features.cuda) if _is_cudas(item, parity, tree)]
+    marks = _Marks.of(parity, tree.release)
+    cuda = [item for item in _items(tree, parity, pristine, spec.features.cuda) if marks.are_on(item)]
     book = _Book(_items(tree, parity, patched, spec.features.rocm))
     answers = parity.answers_in(tree.release)
     rows: list[Row] = []
@@ -179,23 +180,40 @@ def _items(
         yield from public_items(crate.name.replace("-", "_"), root, sources, options)
 
 
-def _is_cudas(item: PublicItem, parity: Parity, tree: CandleTree) -> bool:
-    """Whether an item is there for CUDA, by its crate, its name, its `cfg` or its signature, or as the specs say."""
-    spec = parity.spec
-    crate = item.path.partition("::")[0]
-    if any(each.whole and each.name.replace("-", "_") == crate for each in spec.crates):
-        return True
-    if any(
-        item.path == each.item or item.path.startswith(f"{each.item}::") for each, _ in parity.further_in(tree.release)
-    ):
-        return True
-    names = [name.lower() for name in spec.names]
-    only = set(spec.features.cuda) - set(spec.features.rocm)
-    gated = {name for gate in item.gates for name in re.findall(r'feature\s*=\s*"([^"]+)"', gate)}
-    if gated & only or any(name in path.lower() for path in item.paths for name in names):
-        return True
-    text = item.text.lower()
-    return any(name in text for name in names) and any(name in item.signature.lower() for name in names)
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What shows in a release that an item is there for CUDA."""
+
+    crates: frozenset[str]
+    """Crates of which every item is, as Rust spells them."""
+    paths: tuple[str, ...]
+    """Further items, of which those below them are, too."""
+    features: frozenset[str]
+    names: tuple[str, ...]
+    """In lower case."""
+
+    @classmethod
+    def of(cls, parity: Parity, release: str) -> _Marks:
+        """Those of the specs."""
+        spec = parity.spec
+        return cls(
+            frozenset(crate.name.replace("-", "_") for crate in spec.crates if crate.whole),
+            tuple(each.item for each, _ in parity.further_in(release)),
+            frozenset(spec.features.cuda) - frozenset(spec.features.rocm),
+            tuple(name.lower() for name in spec.names),
+        )
+
+    def are_on(self, item: PublicItem) -> bool:
+        """Whether they are on the item's crate, path, `cfg` or signature."""
+        if item.path.partition("::")[0] in self.crates:
+            return True
+        if any(item.path == path or item.path.startswith(f"{path}::") for path in self.paths):
+            return True
+        gated = {name for gate in item.gates for name in re.findall(r'feature\s*=\s*"([^"]+)"', gate)}
+        if gated & self.features or any(name in path.lower() for path in item.paths for name in self.names):
+            return True
+        text = item.text.lower()
+        return any(name in text for name in self.names) and any(name in item.signature.lower() for name in self.names)
 
 
 def _row(
