@@ -85,6 +85,11 @@ class Block(Model):
         return self.quants[0].bits == 8
 
     @property
+    def halves_share(self) -> bool:
+        """Whether elements 16 apart have their lowest bits in the same byte."""
+        return self.quants[0].run == 16
+
+    @property
     def has_offset(self) -> bool:
         """Whether groups have an offset beside their scale."""
         return self.scales.packed in {"affine", "nibbles", "six_bits"}
@@ -100,8 +105,8 @@ class Block(Model):
         return sum(map(self.size, names[: names.index(field)]))
 
     def alignment(self, field: str) -> int:
-        """The largest power of two, at most 4, of which the field's address is a multiple in any block."""
-        return next(power for power in (4, 2, 1) if self.bytes % power == 0 and self.offset(field) % power == 0)
+        """The largest power of two, at most 16, of which the field's address is a multiple in any block."""
+        return next(power for power in (16, 8, 4, 2, 1) if self.bytes % power == 0 and self.offset(field) % power == 0)
 
     @model_validator(mode="after")
     def _consistent(self) -> Block:

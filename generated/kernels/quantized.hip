@@ -17,7 +17,7 @@ template <class B>
 CANDLE_DEVICE Pack<f32, QUAD> numbers_at(const u8 *blocks, u64 i) {
   const u8 *block = blocks + i / B::ELEMENTS * B::BYTES;
   const u32 within = u32(i % B::ELEMENTS);
-  const u32 quants = B::quants(block, within);
+  const u32 quants = B::template quants<1>(block, within).lane[0];
   const Line line = B::line(block, within / B::GROUP);
   Pack<f32, QUAD> numbers;
 #pragma unroll
@@ -289,73 +289,73 @@ multiply_experts_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, con
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q4_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q4_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q4_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q4_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q5_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q5_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q5_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q5_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q8_0(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q8_0, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q8_1(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                            u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q8_1, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q2k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q2K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q3k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q3K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q4k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q4K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q5k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q5K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q6k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q6K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)
 multiply_tile_few_f32_q8k(void *y, ResultType type, const u8 *w, const i8 *q, const Part *parts, u32 n, u32 k,
                           u32 rows) {
-  using Shape = TileShape<32, 4, 4, BLOCK>;
+  using Shape = TileShape<32, 4, 8, BLOCK>;
   multiply_tiles<Q8K, Shape>(y, type, {w, n, k}, {q, parts}, rows);
 }
 CANDLE_KERNEL(256)

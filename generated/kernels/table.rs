@@ -1038,7 +1038,8 @@ pub(crate) mod quantized {
     pub(crate) const FEW: usize = 32;
     pub(crate) const MANY: usize = 128;
     pub(crate) const SPLIT: usize = 4;
-    pub(crate) const STEP: usize = 4;
+    pub(crate) const FEW_STEP: usize = 8;
+    pub(crate) const MANY_STEP: usize = 4;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 18,

@@ -3,6 +3,7 @@
 // GGML's quantized blocks (specs/blocks.yaml). An element is scale * (quant - BIAS) + offset, in Candle's order of
 // operations, so that a value has the CPU's bits.
 #include "candle_rocm/dtype.h"
+#include "candle_rocm/vector.h"
 
 namespace candle {
 
@@ -11,40 +12,84 @@ struct Line {
   f32 scale, offset;
 };
 
-// Four bytes at an address that is a multiple of ALIGN.
-template <u32 ALIGN>
-CANDLE_DEVICE u32 word_at(const u8 *bytes) {
+// COUNT words at an address that is a multiple of ALIGN, read by as few instructions as that allows.
+template <u32 ALIGN, u32 COUNT>
+CANDLE_DEVICE Pack<u32, COUNT> words_at(const u8 *bytes) {
+  Pack<u32, COUNT> words;
+#if defined(__CUDA_ARCH__)
   if constexpr (ALIGN % 4 == 0) {
-    return *reinterpret_cast<const u32 *>(bytes);
+    constexpr u32 EACH = least(least(ALIGN / 4, COUNT), 4);
+#pragma unroll
+    for (u32 w = 0; w < COUNT; w += EACH) {
+      const auto some = load_pack<EACH>(reinterpret_cast<const u32 *>(bytes) + w);
+#pragma unroll
+      for (u32 l = 0; l < EACH; ++l) words.lane[w + l] = some.lane[l];
+    }
+  } else if constexpr (COUNT % 2 == 0) {
+    // Pairs of words that begin at a multiple of eight. Each has a byte that was asked for, so that none lies outside
+    // of the memory that was allocated.
+    const u32 before = u32(reinterpret_cast<u64>(bytes) % 8);
+    const u32 *aligned = reinterpret_cast<const u32 *>(bytes - before);
+    u32 read[COUNT + 2], whole[COUNT + 1];
+#pragma unroll
+    for (u32 w = 0; w < COUNT + 2; w += 2) {
+      const auto pair = w < COUNT || before > 0 ? load_pack<2>(aligned + w) : Pack<u32, 2>{};
+      read[w] = pair.lane[0];
+      read[w + 1] = pair.lane[1];
+    }
+#pragma unroll
+    for (u32 w = 0; w < COUNT + 1; ++w) whole[w] = before >= 4 ? read[w + 1] : read[w];
+#pragma unroll
+    for (u32 w = 0; w < COUNT; ++w) words.lane[w] = __funnelshift_r(whole[w], whole[w + 1], 8 * (before % 4));
   } else {
-#if defined(__AMDGCN__)
-    u32 word; // AMD's loads take any address
-    __builtin_memcpy(&word, bytes, 4);
-    return word;
-#else
     static_assert(ALIGN == 2, "blocks are multiples of two bytes");
     const u16 *halves = reinterpret_cast<const u16 *>(bytes);
-    return halves[0] | u32(halves[1]) << 16;
-#endif
+#pragma unroll
+    for (u32 w = 0; w < COUNT; ++w) words.lane[w] = halves[2 * w] | u32(halves[2 * w + 1]) << 16;
   }
+#else
+  __builtin_memcpy(&words, bytes, sizeof(words)); // AMD's loads take any address
+#endif
+  return words;
 }
 
 CANDLE_DEVICE f32 f16_at(const u8 *bytes) { return f16_to_f32(*reinterpret_cast<const f16 *>(bytes)); }
 CANDLE_DEVICE f32 f32_at(const u8 *bytes) { return *reinterpret_cast<const f32 *>(bytes); }
 
-// The bits of elements i to i + 3, a byte each, from a plane in which elements RUN apart share a byte; i is a multiple
-// of 4.
-template <u32 BITS, u32 RUN, u32 ALIGN>
-CANDLE_DEVICE u32 plane(const u8 *bytes, u32 i) {
+// The bits of elements i to i + 4 * COUNT - 1, a byte each, from a plane in which elements RUN apart share a byte; i is
+// a multiple of 4 * COUNT.
+template <u32 BITS, u32 RUN, u32 ALIGN, u32 COUNT>
+CANDLE_DEVICE Pack<u32, COUNT> plane(const u8 *bytes, u32 i) {
+  Pack<u32, COUNT> words;
   if constexpr (RUN == 1) {
-    static_assert(BITS == 1, "of wider elements, four do not share a byte");
-    const u32 bits = bytes[i / 8] >> i % 8 & 0xf;
-    return bits * 0x00204081 & 0x01010101;
+    static_assert(BITS == 1 && (COUNT == 1 || COUNT == 8), "of wider elements, four do not share a byte");
+    const u32 bits = COUNT == 1 ? bytes[i / 8] >> i % 8 : words_at<ALIGN, 1>(bytes + i / 8).lane[0];
+#pragma unroll
+    for (u32 w = 0; w < COUNT; ++w) words.lane[w] = (bits >> 4 * w & 0xf) * 0x00204081 & 0x01010101;
+  } else if constexpr (4 * COUNT > RUN) {
+    constexpr u32 EACH = RUN / 4;
+#pragma unroll
+    for (u32 start = 0; start < COUNT; start += EACH) {
+      const auto some = plane<BITS, RUN, ALIGN, EACH>(bytes, i + 4 * start);
+#pragma unroll
+      for (u32 w = 0; w < EACH; ++w) words.lane[start + w] = some.lane[w];
+    }
   } else {
     constexpr u32 CHUNK = RUN * 8 / BITS;
-    const u32 word = word_at<ALIGN>(bytes + i / CHUNK * RUN + i % RUN);
-    return word >> BITS * (i % CHUNK / RUN) & ((1u << BITS) - 1) * 0x01010101u;
+    const auto read = words_at<ALIGN, COUNT>(bytes + i / CHUNK * RUN + i % RUN);
+#pragma unroll
+    for (u32 w = 0; w < COUNT; ++w)
+      words.lane[w] = read.lane[w] >> BITS * (i % CHUNK / RUN) & ((1u << BITS) - 1) * 0x01010101u;
   }
+  return words;
+}
+
+// Quants of which each byte has its upper bits in another plane, from bit SHIFT on.
+template <u32 SHIFT, u32 COUNT>
+CANDLE_DEVICE Pack<u32, COUNT> joined(Pack<u32, COUNT> low, const Pack<u32, COUNT> &high) {
+#pragma unroll
+  for (u32 w = 0; w < COUNT; ++w) low.lane[w] |= high.lane[w] << SHIFT;
+  return low;
 }
 
 // Eight pairs of 6 bits in 12 bytes: four pairs in the lower bits of eight bytes; of the other four, four bits of each
@@ -72,8 +117,13 @@ struct Q4_0 {
   static constexpr u32 ELEMENTS = 32, BYTES = 18, GROUP = 32;
   static constexpr i32 BIAS = 8;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
+  static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<4, 16, 2>(block + 2, i); }
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return plane<4, 16, 2, COUNT>(block + 2, i);
+  }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
@@ -84,8 +134,13 @@ struct Q4_1 {
   static constexpr u32 ELEMENTS = 32, BYTES = 20, GROUP = 32;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
+  static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<4, 16, 4>(block + 4, i); }
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return plane<4, 16, 4, COUNT>(block + 4, i);
+  }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
@@ -96,9 +151,12 @@ struct Q5_0 {
   static constexpr u32 ELEMENTS = 32, BYTES = 22, GROUP = 32;
   static constexpr i32 BIAS = 16;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
+  static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) {
-    return plane<4, 16, 2>(block + 6, i) | plane<1, 1, 2>(block + 2, i) << 4;
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return joined<4>(plane<4, 16, 2, COUNT>(block + 6, i), plane<1, 1, 2, COUNT>(block + 2, i));
   }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32) {
@@ -110,9 +168,12 @@ struct Q5_1 {
   static constexpr u32 ELEMENTS = 32, BYTES = 24, GROUP = 32;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
+  static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) {
-    return plane<4, 16, 4>(block + 8, i) | plane<1, 1, 4>(block + 4, i) << 4;
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return joined<4>(plane<4, 16, 8, COUNT>(block + 8, i), plane<1, 1, 4, COUNT>(block + 4, i));
   }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32) {
@@ -124,8 +185,13 @@ struct Q8_0 {
   static constexpr u32 ELEMENTS = 32, BYTES = 34, GROUP = 32;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = true, HAS_OFFSET = false;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<8, 32, 2>(block + 2, i); }
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return plane<8, 32, 2, COUNT>(block + 2, i);
+  }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
@@ -136,8 +202,13 @@ struct Q8_1 {
   static constexpr u32 ELEMENTS = 32, BYTES = 36, GROUP = 32;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = true, HAS_OFFSET = false;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<8, 32, 4>(block + 4, i); }
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return plane<8, 32, 4, COUNT>(block + 4, i);
+  }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f16_at(block + 0);
@@ -148,8 +219,13 @@ struct Q2K {
   static constexpr u32 ELEMENTS = 256, BYTES = 84, GROUP = 16;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<2, 32, 4>(block + 16, i); }
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return plane<2, 32, 4, COUNT>(block + 16, i);
+  }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
     const f32 d = f16_at(block + 80);
@@ -162,9 +238,12 @@ struct Q3K {
   static constexpr u32 ELEMENTS = 256, BYTES = 110, GROUP = 16;
   static constexpr i32 BIAS = 4;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) {
-    return plane<2, 32, 2>(block + 32, i) | plane<1, 32, 2>(block + 0, i) << 2;
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return joined<2>(plane<2, 32, 2, COUNT>(block + 32, i), plane<1, 32, 2, COUNT>(block + 0, i));
   }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
@@ -176,8 +255,13 @@ struct Q4K {
   static constexpr u32 ELEMENTS = 256, BYTES = 144, GROUP = 32;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<4, 32, 4>(block + 16, i); }
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return plane<4, 32, 16, COUNT>(block + 16, i);
+  }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
     const f32 d = f16_at(block + 0);
@@ -188,9 +272,12 @@ struct Q5K {
   static constexpr u32 ELEMENTS = 256, BYTES = 176, GROUP = 32;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) {
-    return plane<4, 32, 4>(block + 48, i) | plane<1, 32, 4>(block + 16, i) << 4;
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return joined<4>(plane<4, 32, 16, COUNT>(block + 48, i), plane<1, 32, 16, COUNT>(block + 16, i));
   }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
@@ -202,9 +289,12 @@ struct Q6K {
   static constexpr u32 ELEMENTS = 256, BYTES = 210, GROUP = 16;
   static constexpr i32 BIAS = 32;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) {
-    return plane<4, 64, 2>(block + 0, i) | plane<2, 32, 2>(block + 128, i) << 4;
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return joined<4>(plane<4, 64, 2, COUNT>(block + 0, i), plane<2, 32, 2, COUNT>(block + 128, i));
   }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32 group) {
@@ -216,8 +306,13 @@ struct Q8K {
   static constexpr u32 ELEMENTS = 256, BYTES = 292, GROUP = 256;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = true, HAS_OFFSET = false;
+  static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
 
-  CANDLE_DEVICE static u32 quants(const u8 *block, u32 i) { return plane<8, 256, 4>(block + 4, i); }
+  // Those of elements i to i + 4 * COUNT - 1, a byte each; i is a multiple of 4 * COUNT.
+  template <u32 COUNT>
+  CANDLE_DEVICE static Pack<u32, COUNT> quants(const u8 *block, u32 i) {
+    return plane<8, 256, 4, COUNT>(block + 4, i);
+  }
 
   CANDLE_DEVICE static Line line(const u8 *block, u32) {
     const f32 d = f32_at(block + 0);

@@ -36,6 +36,15 @@ CANDLE_DEVICE void keep_order() {
 // Rows, and columns, of a tile.
 constexpr u32 TILE = 16;
 
+// Words between rows in LDS, so that the lanes of a wave read from different banks.
+#if defined(CANDLE_MATRIX_NVIDIA)
+template <bool APART>
+constexpr u32 ROW_GAP = APART ? 4 : 8;
+#else
+template <bool>
+constexpr u32 ROW_GAP = 4;
+#endif
+
 // Results that a lane holds: at most 8, HELD_COLUMNS for each of the rows.
 #if defined(CANDLE_MATRIX_NVIDIA)
 constexpr u32 HELD_COLUMNS = 4;
@@ -61,33 +70,57 @@ typedef i32 Vector2 __attribute__((vector_size(8)));
 typedef i32 Vector4 __attribute__((vector_size(16)));
 typedef i32 Vector8 __attribute__((vector_size(32)));
 
-// RowBytes and ColumnBytes are what a lane brings to a product of 16 rows, and columns, of 32 bytes; `word(line, w)`
-// gives them bytes 4 w to 4 w + 3 of a line. `add_products` adds those of bytes 16 FIRST to 16 (FIRST + HALVES) - 1.
+// How many words are asked for.
+template <u32 COUNT>
+struct Words {
+  static constexpr u32 count = COUNT;
+};
+
+// RowBytes and ColumnBytes are what a lane brings to a product of 16 rows, and columns, of 32 bytes;
+// `words(line, w, Words<COUNT>())` gives them the words of a line from w on. `add_products` adds those of bytes 16
+// FIRST to 16 (FIRST + HALVES) - 1, which are all bytes unless halves are APART.
+
+// Of a line's eight words, two of each quarter of some lanes: one of each half if these are APART, else neighbours,
+// which are read at once.
+template <bool APART, class Line>
+CANDLE_DEVICE Pack<u32, 2> two_words(const Line &words, u32 line, u32 quarter) {
+  if constexpr (APART) return {words(line, quarter, Words<1>()).lane[0], words(line, 4 + quarter, Words<1>()).lane[0]};
+  return words(line, 2 * quarter, Words<2>());
+}
+
 #if defined(CANDLE_MATRIX_NVIDIA)
 
+template <bool APART, class Line>
 struct RowBytes {
   u32 words[4];
-  template <class Word>
-  CANDLE_DEVICE explicit RowBytes(const Word &word) {
-    const u32 line = lane_in_wave() / 4, first = lane_in_wave() % 4;
+  CANDLE_DEVICE explicit RowBytes(const Line &from) {
 #pragma unroll
-    for (u32 i = 0; i < 4; ++i) words[i] = word(line + i % 2 * 8, first + i / 2 * 4);
+    for (u32 i = 0; i < 2; ++i) {
+      const auto two = two_words<APART>(from, lane_in_wave() / 4 + 8 * i, lane_in_wave() % 4);
+      words[i] = two.lane[0];
+      words[i + 2] = two.lane[1];
+    }
   }
 };
 
 // The unit's two tiles of 8 columns take turns at pairs of ours, so that a lane's four results are neighbours.
+template <bool APART>
 struct ColumnBytes {
   u32 words[4];
-  template <class Word>
-  CANDLE_DEVICE explicit ColumnBytes(const Word &word) {
-    const u32 column = lane_in_wave() / 4, first = lane_in_wave() % 4;
+  template <class Line>
+  CANDLE_DEVICE explicit ColumnBytes(const Line &from) {
+    const u32 column = lane_in_wave() / 4;
 #pragma unroll
-    for (u32 i = 0; i < 4; ++i) words[i] = word(column / 2 * 4 + column % 2 + i / 2 * 2, first + i % 2 * 4);
+    for (u32 i = 0; i < 2; ++i) {
+      const auto two = two_words<APART>(from, column / 2 * 4 + column % 2 + i * 2, lane_in_wave() % 4);
+      words[2 * i] = two.lane[0];
+      words[2 * i + 1] = two.lane[1];
+    }
   }
 };
 
-template <u32 FIRST, u32 HALVES>
-CANDLE_DEVICE void add_products(Held &sums, const RowBytes &rows, const ColumnBytes &columns) {
+template <u32 FIRST, u32 HALVES, bool APART, class Line>
+CANDLE_DEVICE void add_products(Held &sums, const RowBytes<APART, Line> &rows, const ColumnBytes<APART> &columns) {
 #pragma unroll
   for (u32 t = 0; t < 2; ++t) {
     i32 &a = sums[0][2 * t], &b = sums[0][2 * t + 1], &c = sums[1][2 * t], &d = sums[1][2 * t + 1];
@@ -116,17 +149,15 @@ using Operand = Vector2;
 struct LineBytes {
   static constexpr u32 EACH = sizeof(Operand) / 4;
   Operand halves[2];
-  template <class Word>
-  CANDLE_DEVICE LineBytes(const Word &word, u32 line) {
+  template <class Line>
+  CANDLE_DEVICE LineBytes(const Line &words, u32 line) {
     const u32 first = EACH == 4 ? 0 : lane_in_wave() / TILE * EACH;
 #pragma unroll
-    for (u32 h = 0; h < 2; ++h) {
-#pragma unroll
-      for (u32 i = 0; i < EACH; ++i) halves[h][i] = i32(word(line, 4 * h + first + i));
-    }
+    for (u32 h = 0; h < 2; ++h) halves[h] = bits_as<Operand>(words(line, 4 * h + first, Words<EACH>()));
   }
 };
 
+template <bool APART, class Line>
 struct RowBytes : LineBytes {
 #if defined(CANDLE_MATRIX_GFX11)
   // The unit's results of a lane are every other row, so that ours are neighbours.
@@ -134,17 +165,17 @@ struct RowBytes : LineBytes {
 #else
   CANDLE_DEVICE static u32 line() { return lane_in_wave() % TILE; }
 #endif
-  template <class Word>
-  CANDLE_DEVICE explicit RowBytes(const Word &word) : LineBytes(word, line()) {}
+  CANDLE_DEVICE explicit RowBytes(const Line &words) : LineBytes(words, line()) {}
 };
 
+template <bool APART>
 struct ColumnBytes : LineBytes {
-  template <class Word>
-  CANDLE_DEVICE explicit ColumnBytes(const Word &word) : LineBytes(word, lane_in_wave() % TILE) {}
+  template <class Line>
+  CANDLE_DEVICE explicit ColumnBytes(const Line &words) : LineBytes(words, lane_in_wave() % TILE) {}
 };
 
-template <u32 FIRST, u32 HALVES>
-CANDLE_DEVICE void add_products(Held &sums, const RowBytes &rows, const ColumnBytes &columns) {
+template <u32 FIRST, u32 HALVES, bool APART, class Line>
+CANDLE_DEVICE void add_products(Held &sums, const RowBytes<APART, Line> &rows, const ColumnBytes<APART> &columns) {
   Vector8 all;
 #pragma unroll
   for (u32 r = 0; r < 8; ++r) all[r] = sums[r][0];
@@ -162,39 +193,40 @@ CANDLE_DEVICE void add_products(Held &sums, const RowBytes &rows, const ColumnBy
 
 #elif defined(CANDLE_MATRIX_SHORT_MFMA) || defined(CANDLE_MATRIX_MFMA)
 
+template <bool APART>
 struct LineBytes {
-  u32 words[2];
-  template <class Word>
-  CANDLE_DEVICE explicit LineBytes(const Word &word) {
+  Pack<u32, 2> words;
+  template <class Line>
+  CANDLE_DEVICE explicit LineBytes(const Line &from) {
     const u32 line = lane_in_wave() % TILE, quarter = lane_in_wave() / TILE;
 #if defined(CANDLE_MATRIX_MFMA)
-    words[0] = word(line, 2 * quarter);
-    words[1] = word(line, 2 * quarter + 1);
+    words = from(line, 2 * quarter, Words<2>());
 #else
-    words[0] = word(line, quarter);
-    words[1] = word(line, 4 + quarter);
+    words = two_words<APART>(from, line, quarter);
 #endif
   }
 };
-struct RowBytes : LineBytes {
-  using LineBytes::LineBytes;
+template <bool APART, class>
+struct RowBytes : LineBytes<APART> {
+  using LineBytes<APART>::LineBytes;
 };
-struct ColumnBytes : LineBytes {
-  using LineBytes::LineBytes;
+template <bool APART>
+struct ColumnBytes : LineBytes<APART> {
+  using LineBytes<APART>::LineBytes;
 };
 
-template <u32 FIRST, u32 HALVES>
-CANDLE_DEVICE void add_products(Held &sums, const RowBytes &rows, const ColumnBytes &columns) {
+template <u32 FIRST, u32 HALVES, bool APART, class Line>
+CANDLE_DEVICE void add_products(Held &sums, const RowBytes<APART, Line> &rows, const ColumnBytes<APART> &columns) {
   Vector4 all = {sums[0][0], sums[1][0], sums[2][0], sums[3][0]};
 #if defined(CANDLE_MATRIX_MFMA)
   // Half of the wave brings half of the terms.
   const bool counts = HALVES == 2 || lane_in_wave() / 32 == FIRST;
-  const u64 right = counts ? u64(columns.words[1]) << 32 | columns.words[0] : 0;
-  all = __builtin_amdgcn_mfma_i32_16x16x32_i8(i64(u64(rows.words[1]) << 32 | rows.words[0]), i64(right), all, 0, 0, 0);
+  const i64 right = counts ? bits_as<i64>(columns.words) : 0;
+  all = __builtin_amdgcn_mfma_i32_16x16x32_i8(bits_as<i64>(rows.words), right, all, 0, 0, 0);
 #else
 #pragma unroll
   for (u32 h = FIRST; h < FIRST + HALVES; ++h) {
-    all = __builtin_amdgcn_mfma_i32_16x16x16i8(i32(rows.words[h]), i32(columns.words[h]), all, 0, 0, 0);
+    all = __builtin_amdgcn_mfma_i32_16x16x16i8(i32(rows.words.lane[h]), i32(columns.words.lane[h]), all, 0, 0, 0);
   }
 #endif
 #pragma unroll
@@ -203,31 +235,29 @@ CANDLE_DEVICE void add_products(Held &sums, const RowBytes &rows, const ColumnBy
 
 #else
 
+template <bool APART>
 struct ColumnBytes {
-  u32 words[8];
-  template <class Word>
-  CANDLE_DEVICE explicit ColumnBytes(const Word &word) {
-#pragma unroll
-    for (u32 w = 0; w < 8; ++w) words[w] = word(lane_in_wave() % TILE, w);
-  }
+  Pack<u32, 8> words;
+  template <class Line>
+  CANDLE_DEVICE explicit ColumnBytes(const Line &from) : words(from(lane_in_wave() % TILE, 0, Words<8>())) {}
 };
 
 // Every lane needs all words of its rows, one row after the other.
-template <class Word>
+template <bool APART, class Line>
 struct RowBytes {
-  Word word;
-  CANDLE_DEVICE explicit RowBytes(const Word &word) : word(word) {}
+  Line words;
+  CANDLE_DEVICE explicit RowBytes(const Line &words) : words(words) {}
 };
 
-template <u32 FIRST, u32 HALVES, class Word>
-CANDLE_DEVICE void add_products(Held &sums, const RowBytes<Word> &rows, const ColumnBytes &columns) {
+template <u32 FIRST, u32 HALVES, bool APART, class Line>
+CANDLE_DEVICE void add_products(Held &sums, const RowBytes<APART, Line> &rows, const ColumnBytes<APART> &columns) {
 #pragma unroll
   for (u32 r = 0; r < HELD_ROWS; ++r) {
     if (r >= held_rows()) break;
     keep_order();
 #pragma unroll
     for (u32 w = 4 * FIRST; w < 4 * (FIRST + HALVES); ++w)
-      sums[r][0] = dot4(rows.word(tile_row(r), w), columns.words[w], sums[r][0]);
+      sums[r][0] = dot4(rows.words(tile_row(r), w, Words<1>()).lane[0], columns.words.lane[w], sums[r][0]);
   }
 }
 

@@ -12,15 +12,14 @@ namespace candle {
 template <class B>
 struct Slice {
   static constexpr u32 WORDS = PART / 4, GROUPS = B::GROUP < PART ? PART / B::GROUP : 1;
-  u32 quants[WORDS];
+  Pack<u32, WORDS> quants;
   Line lines[GROUPS];
 
   CANDLE_DEVICE Slice(const u8 *row, u32 part) {
     constexpr u32 PARTS = B::ELEMENTS / PART;
     const u8 *block = row + u64(part / PARTS) * B::BYTES;
     const u32 first = part % PARTS * PART;
-#pragma unroll
-    for (u32 w = 0; w < WORDS; ++w) quants[w] = B::quants(block, first + 4 * w);
+    quants = B::template quants<WORDS>(block, first);
 #pragma unroll
     for (u32 g = 0; g < GROUPS; ++g) lines[g] = B::line(block, first / B::GROUP + g);
   }
@@ -36,7 +35,7 @@ struct Slice {
       i32 dot = 0;
 #pragma unroll
       for (u32 w = g * EACH; w < (g + 1) * EACH; ++w)
-        dot = dot4(quants[w], w < 4 ? low.lane[w] : high.lane[w - 4], dot);
+        dot = dot4(quants.lane[w], w < 4 ? low.lane[w] : high.lane[w - 4], dot);
       const i32 total = GROUPS == 2 ? i32(part.sums[g]) : i32(part.sums[0]) + part.sums[1];
       if (B::BIAS != 0) dot -= B::BIAS * total;
       sum += lines[g].scale * f32(dot);

@@ -17,6 +17,12 @@ struct TileShape {
   static constexpr u32 ROWS = ROWS_, SPLIT = SPLIT_, STEP = STEP_, BLOCK = BLOCK_;
 };
 
+// How many columns a block multiplies at a time: each of its strips has 16.
+template <class S>
+CANDLE_DEVICE u32 columns_of_tile() {
+  return blockDim.x / wave_size() / S::SPLIT * TILE;
+}
+
 // What a tile is multiplied with: n rows of k elements in blocks.
 struct Matrix {
   const u8 *__restrict__ blocks;
@@ -29,23 +35,33 @@ struct RoundedRows {
   const Part *__restrict__ parts;
 };
 
-// What a block multiplies at a time of its rows: so many parts of each. Bytes lie row by row, four words apart so that
-// rows start at different banks; scales, and the scaled sums of each group, by part.
+// Whether a lane takes words of both halves of a part: these have lines of their own, or share bytes.
+template <class B>
+constexpr bool APART = Slice<B>::GROUPS == 2 || B::HALVES_SHARE;
+
+// What a block multiplies at a time of its rows: so many parts of each. Bytes lie row by row, with gaps, so
+// that rows start at different banks; scales, and the scaled sums of each group, by part. So do the lines of the
+// matrix's columns, which each thread works out for a few of them.
 template <class B, class S>
 struct Panel {
-  static constexpr u32 ROWS = S::ROWS, STEP = S::STEP, BLOCK = S::BLOCK;
-  static constexpr u32 GROUPS = Slice<B>::GROUPS, WORDS = STEP * PART / 4 + 4;
+  static constexpr u32 ROWS = S::ROWS, STEP = S::STEP, BLOCK = S::BLOCK,
+                       COLUMNS = BLOCK / SMALLEST_WAVE / S::SPLIT * TILE;
+  static constexpr u32 GROUPS = Slice<B>::GROUPS, WORDS = STEP * PART / 4 + ROW_GAP<APART<B>>;
   alignas(16) u32 q[ROWS * WORDS];
   f32 d[STEP][ROWS];
   f32 totals[B::HAS_OFFSET ? STEP : 1][GROUPS][B::HAS_OFFSET ? ROWS : 1];
+  alignas(16) f32 scales[STEP][GROUPS][COLUMNS];
+  alignas(16) f32 offsets[B::HAS_OFFSET ? STEP : 1][GROUPS][B::HAS_OFFSET ? COLUMNS : 4];
 
   static constexpr u32 QUADS = STEP * PART / 16, EACH_QUADS = ROWS * QUADS / BLOCK,
                        EACH_PARTS = (ROWS * STEP + BLOCK - 1) / BLOCK;
+  static constexpr u32 LINES = STEP * GROUPS, EACH_LINES = (COLUMNS * LINES + BLOCK - 1) / BLOCK;
 
   // What a thread brings to it.
   struct Share {
     Pack<u32, 4> words[EACH_QUADS];
     Part parts[EACH_PARTS];
+    Line lines[EACH_LINES];
 
     // Of parts `part` and after, of the row that `row_at` has for each of `lines`. Behind the last part or line there
     // is what nobody multiplies or stores.
@@ -64,6 +80,19 @@ struct Panel {
       for (u32 e = 0; e < EACH_PARTS; ++e) {
         const u32 i = threadIdx.x + e * BLOCK;
         parts[e] = rows.parts[at(i / STEP, i % STEP)];
+      }
+    }
+
+    // Of the columns from `first_column` on.
+    CANDLE_DEVICE void read_lines(const Matrix &w, u32 first_column, u32 part, u32 each) {
+      constexpr u32 PARTS = B::ELEMENTS / PART;
+#pragma unroll
+      for (u32 e = 0; e < EACH_LINES; ++e) {
+        const u32 i = threadIdx.x + e * BLOCK, at = least(part + i % LINES / GROUPS, each - 1);
+        if (i / LINES >= columns_of_tile<S>()) break;
+        const u64 column = least(first_column + i / LINES, w.n - 1);
+        const u8 *block = w.blocks + (column * (each / PARTS) + at / PARTS) * B::BYTES;
+        lines[e] = B::line(block, at % PARTS * PART / B::GROUP + i % GROUPS);
       }
     }
   };
@@ -86,6 +115,13 @@ struct Panel {
         if constexpr (GROUPS == 2) totals[p][1][row] = part.d * high;
       }
     }
+#pragma unroll
+    for (u32 e = 0; e < EACH_LINES; ++e) {
+      const u32 i = threadIdx.x + e * BLOCK, p = i % LINES / GROUPS, g = i % GROUPS, column = i / LINES;
+      if (column >= columns_of_tile<S>()) break;
+      scales[p][g][column] = share.lines[e].scale;
+      if constexpr (B::HAS_OFFSET) offsets[p][g][column] = share.lines[e].offset;
+    }
   }
 };
 
@@ -93,6 +129,13 @@ struct Panel {
 template <i32 BIAS>
 CANDLE_DEVICE u32 less_bias(u32 quants) {
   return BIAS == 0 ? quants : ((quants | 0x80808080u) - u32(BIAS) * 0x01010101u) ^ 0x80808080u;
+}
+
+template <i32 BIAS, u32 COUNT>
+CANDLE_DEVICE Pack<u32, COUNT> less_bias(Pack<u32, COUNT> quants) {
+#pragma unroll
+  for (u32 w = 0; w < COUNT; ++w) quants.lane[w] = less_bias<BIAS>(quants.lane[w]);
+  return quants;
 }
 
 // The sums of a strip's waves, in the first of them: the others hand theirs over in turn.
@@ -115,12 +158,6 @@ CANDLE_DEVICE void add_up_turns(f32 (&sums)[TILES][HELD_ROWS][HELD_COLUMNS], u32
   }
 }
 
-// How many columns a block multiplies at a time: each of its strips has 16.
-template <class S>
-CANDLE_DEVICE u32 columns_of_tile() {
-  return blockDim.x / wave_size() / S::SPLIT * TILE;
-}
-
 // Products of `lines` rows, at most ROWS, with columns `start_column` and after, as many as a tile has and there are.
 // `row_at` has the row of each line; `store` takes a line, also one behind the last, a column and their product.
 template <class B, class S, class Row, class Store>
@@ -135,30 +172,38 @@ CANDLE_DEVICE void multiply_tile(Panel<B, S> &panel, Matrix w, RoundedRows rows,
   const auto column_at = [&](u32 column) { return least(first_column + column, w.n - 1); };
   f32 sums[TILES][HELD_ROWS][HELD_COLUMNS] = {};
   typename Panel<B, S>::Share share;
+  const auto read = [&](u32 start) {
+    share.read(rows, lines, row_at, start, each);
+    share.read_lines(w, start_column, start, each);
+  };
   for (u32 start = 0; start < each; start += S::STEP) {
-    if (!AHEAD || start == 0) share.read(rows, lines, row_at, start, each);
+    if (!AHEAD || start == 0) read(start);
     __syncthreads(); // of the parts before, nobody reads any more
     panel.write(share);
-    if (AHEAD) share.read(rows, lines, row_at, start + S::STEP, each);
+    if (AHEAD) read(start + S::STEP);
     __syncthreads();
 #pragma unroll 1
     for (u32 p = turn; p < S::STEP && start + p < each; p += S::SPLIT) {
       const u64 block = u64((start + p) / PARTS) * B::BYTES;
       const u32 first = (start + p) % PARTS * PART;
-      const ColumnBytes columns([&](u32 column, u32 word) {
-        return less_bias<B::BIAS>(B::quants(w.blocks + column_at(column) * pitch + block, first + 4 * word));
+      const ColumnBytes<APART<B>> columns([&](u32 column, u32 word, auto words) {
+        return less_bias<B::BIAS>(
+            B::template quants<decltype(words)::count>(w.blocks + column_at(column) * pitch + block, first + 4 * word));
       });
-      Line scales[GROUPS][HELD_COLUMNS];
+      Pack<f32, HELD_COLUMNS> scales[GROUPS], offsets[GROUPS];
 #pragma unroll
       for (u32 g = 0; g < GROUPS; ++g) {
-#pragma unroll
-        for (u32 c = 0; c < HELD_COLUMNS; ++c)
-          scales[g][c] = B::line(w.blocks + column_at(tile_column(c)) * pitch + block, first / B::GROUP + g);
+        scales[g] = load_pack<HELD_COLUMNS>(&panel.scales[p][g][strip * TILE + tile_column(0)]);
+        if constexpr (B::HAS_OFFSET)
+          offsets[g] = load_pack<HELD_COLUMNS>(&panel.offsets[p][g][strip * TILE + tile_column(0)]);
       }
 #pragma unroll
       for (u32 t = 0; t < TILES; ++t) {
         const u32 *bytes = panel.q + t * TILE * panel.WORDS + p * (PART / 4);
-        const RowBytes from([bytes](u32 row, u32 word) { return bytes[row * Panel<B, S>::WORDS + word]; });
+        const auto words_of = [bytes](u32 row, u32 word, auto words) {
+          return load_pack<decltype(words)::count>(bytes + row * Panel<B, S>::WORDS + word);
+        };
+        const RowBytes<APART<B>, decltype(words_of)> from(words_of);
         Held dots[GROUPS] = {};
         add_products<0, HALVES>(dots[0], from, columns);
         if constexpr (GROUPS == 2) add_products<1, 1>(dots[1], from, columns);
@@ -168,12 +213,12 @@ CANDLE_DEVICE void multiply_tile(Panel<B, S> &panel, Matrix w, RoundedRows rows,
           const u32 row = t * TILE + tile_row(r);
 #pragma unroll
           for (u32 c = 0; c < HELD_COLUMNS; ++c) {
-            f32 scaled = scales[0][c].scale * f32(dots[0][r][c]);
-            if constexpr (GROUPS == 2) scaled += scales[1][c].scale * f32(dots[1][r][c]);
+            f32 scaled = scales[0].lane[c] * f32(dots[0][r][c]);
+            if constexpr (GROUPS == 2) scaled += scales[1].lane[c] * f32(dots[1][r][c]);
             sums[t][r][c] += panel.d[p][row] * scaled;
             if constexpr (B::HAS_OFFSET) {
 #pragma unroll
-              for (u32 g = 0; g < GROUPS; ++g) sums[t][r][c] += scales[g][c].offset * panel.totals[p][g][row];
+              for (u32 g = 0; g < GROUPS; ++g) sums[t][r][c] += offsets[g].lane[c] * panel.totals[p][g][row];
             }
           }
         }
