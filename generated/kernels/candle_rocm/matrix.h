@@ -84,8 +84,11 @@ struct Words {
 // which are read at once.
 template <bool APART, class Line>
 CANDLE_DEVICE Pack<u32, 2> two_words(const Line &words, u32 line, u32 quarter) {
-  if constexpr (APART) return {words(line, quarter, Words<1>()).lane[0], words(line, 4 + quarter, Words<1>()).lane[0]};
-  return words(line, 2 * quarter, Words<2>());
+  if constexpr (APART) {
+    return {words(line, quarter, Words<1>()).lane[0], words(line, 4 + quarter, Words<1>()).lane[0]};
+  } else {
+    return words(line, 2 * quarter, Words<2>());
+  }
 }
 
 #if defined(CANDLE_MATRIX_NVIDIA)
