@@ -34,7 +34,7 @@ def numbers(block: Block, data: Array) -> Array:
     blocks = data.reshape(-1, block.bytes)
     scales, offsets = _lines(block, blocks)
     repeated = block.scales.group
-    scaled = np.repeat(scales, repeated, 1) * (_quants(block, blocks) - block.bias).astype(np.float32)
+    scaled = np.repeat(scales, repeated, 1) * (quants(block, blocks) - block.bias).astype(np.float32)
     result = scaled + np.repeat(offsets, repeated, 1) if block.has_offset else scaled
     return result.astype(np.float32).reshape(rows, -1)
 
@@ -49,19 +49,20 @@ def _float(block: Block, blocks: Array, name: str) -> Array:
     return np.ascontiguousarray(_field(block, blocks, name)).view(kind).astype(np.float32)
 
 
-def _quants(block: Block, blocks: Array) -> Array:
+def quants(block: Block, blocks: Array) -> Array:
+    """Those of each block (blocks, elements), with their bias."""
     if block.signed:
         return _field(block, blocks, block.quants[0].field).view(np.int8).astype(np.int32)
     elements = np.arange(block.elements)
-    quants = np.zeros((len(blocks), block.elements), np.int32)
+    found = np.zeros((len(blocks), block.elements), np.int32)
     shift = 0
     for plane in block.quants:
         at = elements // plane.chunk * plane.run + elements % plane.run
         place = plane.bits * (elements % plane.chunk // plane.run)
         bits = _field(block, blocks, plane.field)[:, at] >> place & ((1 << plane.bits) - 1)
-        quants |= bits.astype(np.int32) << shift
+        found |= bits.astype(np.int32) << shift
         shift += plane.bits
-    return quants
+    return found
 
 
 def _lines(block: Block, blocks: Array) -> tuple[Array, Array]:

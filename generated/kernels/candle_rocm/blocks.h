@@ -62,8 +62,14 @@ template <u32 BITS, u32 RUN, u32 ALIGN, u32 COUNT>
 CANDLE_DEVICE Pack<u32, COUNT> plane(const u8 *bytes, u32 i) {
   Pack<u32, COUNT> words;
   if constexpr (RUN == 1) {
-    static_assert(BITS == 1 && (COUNT == 1 || COUNT == 8), "of wider elements, four do not share a byte");
-    const u32 bits = COUNT == 1 ? bytes[i / 8] >> i % 8 : words_at<ALIGN, 1>(bytes + i / 8).lane[0];
+    static_assert(BITS == 1 && COUNT <= 8, "of wider elements, four do not share a byte");
+    u32 bits;
+    if constexpr (COUNT == 8) {
+      bits = words_at<ALIGN, 1>(bytes + i / 8).lane[0];
+    } else {
+      bits = bytes[i / 8] >> i % 8;
+      if constexpr (COUNT == 4) bits |= u32(bytes[i / 8 + 1]) << 8;
+    }
 #pragma unroll
     for (u32 w = 0; w < COUNT; ++w) words.lane[w] = (bits >> 4 * w & 0xf) * 0x00204081 & 0x01010101;
   } else if constexpr (4 * COUNT > RUN) {
