@@ -84,14 +84,14 @@ struct Panel {
     }
 
     // Of the columns from `first_column` on.
-    CANDLE_DEVICE void read_lines(const Matrix &w, u32 first_column, u32 part, u32 each) {
+    CANDLE_DEVICE void read_lines(const Matrix &w, u64 pitch, u32 first_column, u32 part, u32 each) {
       constexpr u32 PARTS = B::ELEMENTS / PART;
 #pragma unroll
       for (u32 e = 0; e < EACH_LINES; ++e) {
         const u32 i = threadIdx.x + e * BLOCK, at = least(part + i % LINES / GROUPS, each - 1);
         if (i / LINES >= columns_of_tile<S>()) break;
-        const u64 column = least(first_column + i / LINES, w.n - 1);
-        const u8 *block = w.blocks + (column * (each / PARTS) + at / PARTS) * B::BYTES;
+        const u32 column = least(first_column + i / LINES, w.n - 1);
+        const u8 *block = w.blocks + column * pitch + at / PARTS * B::BYTES;
         lines[e] = B::line(block, at % PARTS * PART / B::GROUP + i % GROUPS);
       }
     }
@@ -174,7 +174,7 @@ CANDLE_DEVICE void multiply_tile(Panel<B, S> &panel, Matrix w, RoundedRows rows,
   typename Panel<B, S>::Share share;
   const auto read = [&](u32 start) {
     share.read(rows, lines, row_at, start, each);
-    share.read_lines(w, start_column, start, each);
+    share.read_lines(w, pitch, start_column, start, each);
   };
   for (u32 start = 0; start < each; start += S::STEP) {
     if (!AHEAD || start == 0) read(start);
