@@ -39,9 +39,9 @@ struct RoundedRows {
 template <class B>
 constexpr bool APART = Slice<B>::GROUPS == 2 || B::HALVES_SHARE;
 
-// What a block multiplies at a time of its rows: so many parts of each. Bytes lie row by row, with gaps, so
-// that rows start at different banks; scales, and the scaled sums of each group, by part. So do the lines of the
-// matrix's columns, which each thread works out for a few of them.
+// What a block multiplies at a time of its rows: so many parts of each. Bytes lie row by row, with gaps, so that rows
+// start at different banks; scales, and the scaled sums of each group, by part. So do the lines of the matrix's
+// columns: each thread works out a few of them.
 template <class B, class S>
 struct Panel {
   static constexpr u32 ROWS = S::ROWS, STEP = S::STEP, BLOCK = S::BLOCK,
@@ -91,7 +91,7 @@ struct Panel {
         const u32 i = threadIdx.x + e * BLOCK, at = least(part + i % LINES / GROUPS, each - 1);
         if (i / LINES >= columns_of_tile<S>()) break;
         const u32 column = least(first_column + i / LINES, w.n - 1);
-        const u8 *block = w.blocks + column * pitch + at / PARTS * B::BYTES;
+        const u8 *block = w.blocks + column * pitch + u64(at / PARTS) * B::BYTES;
         lines[e] = B::line(block, at % PARTS * PART / B::GROUP + i % GROUPS);
       }
     }
