@@ -76,12 +76,21 @@ class Kernels:
         """A family's code on the device, compiled when it is first asked for."""
         if family not in self._modules:
             sources = self._instead if self._instead and self._instead.has(family) else self.sources
-            headers = {header.path: header.text for header in sources.headers}
             source = sources.family(family)
-            options = ["-O3", "-std=c++17", f"--offload-arch={self.device.architecture}"]
-            code = compile_source(self.device.libraries, source.path, source.text, headers, options)
-            self._modules[family] = self.device.module(code)
+            self._modules[family] = self._compiled(sources, source.path, source.text)
         return self._modules[family]
+
+    def compiled(self, name: str, text: str) -> Module:
+        """The code on the device of a source of one's own, which may include the kernels' headers.
+
+        Raises HipError with the compiler's log.
+        """
+        return self._compiled(self.sources, name, text)
+
+    def _compiled(self, sources: Sources, name: str, text: str) -> Module:
+        headers = {header.path: header.text for header in sources.headers}
+        options = ["-O3", "-std=c++17", f"--offload-arch={self.device.architecture}"]
+        return self.device.module(compile_source(self.device.libraries, name, text, headers, options))
 
 
 def pointer(address: int) -> bytes:

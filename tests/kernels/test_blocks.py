@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from codegen.device.hip import Launch, compile_source
+from codegen.device.hip import Launch
 from codegen.device.kernels import pointer, u32
 from kernels.blocks import FORMATS, quants, random_blocks
 
@@ -40,13 +40,10 @@ CANDLE_KERNEL(64) read_{count}_{name}(u32 *y, const u8 *blocks, u32 elements) {{
 
 @pytest.fixture(scope="module")
 def probe(kernels: Kernels) -> Module:
-    headers = {header.path: header.text for header in kernels.sources.headers}
     forms = (
         KERNEL.format(count=count, name=name, cpp=block.cpp) for name, block in FORMATS.items() for count in COUNTS
     )
-    text = f"{PROBE}{''.join(forms)}\n}}  // namespace candle\n"
-    options = ["-O3", "-std=c++17", f"--offload-arch={kernels.device.architecture}"]
-    return kernels.device.module(compile_source(kernels.device.libraries, "probe.hip", text, headers, options))
+    return kernels.compiled("probe.hip", f"{PROBE}{''.join(forms)}\n}}  // namespace candle\n")
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from some import some
 
-from codegen.device.hip import Buffer, Launch, compile_source
+from codegen.device.hip import Buffer, Launch
 from codegen.device.kernels import pointer
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype
@@ -114,9 +114,7 @@ def planned(kernels: Kernels, operation: str, views: Sequence[View], **options: 
 @pytest.fixture(scope="module")
 def probe(kernels: Kernels) -> Iterator[Module]:
     """The probe kernels, with the headers that all kernels have."""
-    headers = {header.path: header.text for header in kernels.sources.headers}
-    options = ["-O3", "-std=c++17", f"--offload-arch={kernels.device.architecture}"]
-    module = kernels.device.module(compile_source(kernels.device.libraries, "probe.hip", PROBE, headers, options))
+    module = kernels.compiled("probe.hip", PROBE)
     yield module
     module.unload()
 

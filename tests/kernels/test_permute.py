@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from codegen.device.hip import Buffer, Launch, compile_source
+from codegen.device.hip import Buffer, Launch
 from codegen.device.kernels import pointer, u32
 from codegen.device.ops.copy import contiguous, copy_into
 from codegen.device.tensor import Tensor
@@ -190,11 +190,7 @@ def test_places_beyond_4gi_elements(kernels: Kernels, view: View) -> None:
 
 
 def _probe_module(kernels: Kernels) -> Module:
-    sources = kernels.sources
-    headers = {header.path: header.text for header in sources.headers}
-    text = sources.family("permute").text + PROBE
-    options = ["-O3", "-std=c++17", f"--offload-arch={kernels.device.architecture}"]
-    return kernels.device.module(compile_source(kernels.device.libraries, "probe.hip", text, headers, options))
+    return kernels.compiled("probe.hip", kernels.sources.family("permute").text + PROBE)
 
 
 def _probed(kernels: Kernels, module: Module, tiles: bytes, numbers: Array) -> list[tuple[int, int]]:
