@@ -1061,9 +1061,33 @@ pub trait InplaceOpN {
 """
 
 UG_OP = """
-pub struct UgIOp1;
+pub struct UgIOp1 {
+    name: &'static str,
+    #[cfg(feature = "cuda")]
+    func: cudarc::Function,
+    #[cfg(feature = "metal")]
+    func: metal::Pipeline,
+}
+
+impl UgIOp1 {
+    pub fn new(name: &'static str, kernel: Kernel, device: &crate::Device) -> Result<Self> {
+        #[cfg(feature = "cuda")]
+        {
+            let func = device.as_cuda_device()?.compile(name, kernel)?;
+            Ok(Self { name, func })
+        }
+        #[cfg(not(any(feature = "cuda", feature = "metal")))]
+        {
+            Ok(Self { name })
+        }
+    }
+}
 
 impl InplaceOp1 for UgIOp1 {
+    fn cpu_fwd(&self, _: &mut CpuStorage, _: &Layout) -> Result<()> {
+        crate::bail!("ug ops run on cuda only")
+    }
+
     #[cfg(feature = "cuda")]
     fn cuda_fwd(&self, storage: &mut CudaStorage, layout: &Layout) -> Result<()> {
         storage.launch(layout)

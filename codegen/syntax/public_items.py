@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError
 from codegen.syntax.cfg import holds
 from codegen.syntax.declared import TYPES, Declared, Impl, Used, items_in, own_gate
-from codegen.syntax.source import text_of
+from codegen.syntax.source import path_attribute, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -130,9 +131,11 @@ class _Reader:
         self.foreign: dict[tuple[int, str], tuple[Used, _Module, list[str]]] = {}
 
     def module(
-        self, file: str, path: tuple[str, ...], gates: tuple[str, ...], parent: _Module | None
+        self, file: str, path: tuple[str, ...], gates: tuple[str, ...], parent: _Module | None, *, named: bool = False
     ) -> _Module | None:
-        """The module in a file; None where there is no such file, or it is switched off."""
+        """The module in a file, which `named` by an attribute counts as a mod.rs; None where there is no such file, or
+        it is switched off.
+        """
         source = self._source_of(file)
         if source is None:
             return None
@@ -140,7 +143,7 @@ class _Reader:
         if not self.on(own):
             return None
         stem = file.removesuffix(".rs")
-        folder = file.rpartition("/")[0] if stem.endswith(("/mod", "/lib")) else stem
+        folder = file.rpartition("/")[0] if named or stem.endswith(("/mod", "/lib")) else stem
         module = _Module(source, path, (*gates, own) if own else gates, parent, source.root, folder)
         self._fill(module)
         return module
@@ -171,6 +174,9 @@ class _Reader:
         if body is not None:
             child = _Module(module.source, path, gates, module, body, f"{module.folder}/{item.name}")
             self._fill(child)
+        elif (named := path_attribute(item.node)) is not None:
+            beside = module.source.path.rpartition("/")[0] if module.node is module.source.root else module.folder
+            child = self.module(normpath(f"{beside}/{named}"), path, gates, module, named=True)
         else:
             where = (f"{module.folder}/{item.name}.rs", f"{module.folder}/{item.name}/mod.rs")
             child = next((found for each in where if (found := self.module(each, path, gates, module))), None)

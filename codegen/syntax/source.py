@@ -302,6 +302,15 @@ def cfg_predicate(node: Node) -> str:
     return predicates_in(attribute for attribute in attributes_of(node) if attribute.type == _ATTRIBUTE)
 
 
+_PATH = re.compile(r'#\[path\s*=\s*"([^"]*)"\s*\]$')
+
+
+def path_attribute(node: Node) -> str | None:
+    """The file that `#[path = ".."]` names for a module."""
+    found = (_PATH.match(text_of(attribute)) for attribute in attributes_of(node))
+    return next((match[1] for match in found if match), None)
+
+
 def predicates_in(attributes: Iterable[Node]) -> str:
     """The `cfg` predicates among some attributes, joined by `, `."""
     found = (_CFG.match(text_of(attribute)) for attribute in attributes)

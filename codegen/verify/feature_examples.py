@@ -71,11 +71,14 @@ class LeftOut:
 
 
 def fitted(step: Step, manifests: Manifests) -> Step:
-    """A gated step with the features that this tree has, and the examples that require them; another one as it is."""
-    if not step.gated:
-        return step
+    """A step with the features that this tree has, and a gated one with the examples that require them."""
     own = [manifests.get(crate, {}) for crate in step.crates]
     declared = {name for manifest in own for name in _declared(manifest)}
+    there = tuple(name for name in step.where_there if name in declared)
+    if there:
+        step = replace(step, features=(*step.features, *there))
+    if not step.gated:
+        return step
     present = tuple(name for name in EXAMPLE_FEATURES if name in declared)
     examples = _reached(own, present)
     # What no example needs stays off: rubato, in 0.10.2, is for examples that are left out, and does not compile.

@@ -18,6 +18,8 @@ LINTS = ("--", "--cap-lints", "warn", "--warn", "clippy::undocumented_unsafe_blo
 
 Each unsafe block that we generate has a SAFETY line, so the lint that wants one is added.
 """
+UG = "ug"
+"""The feature of kernels that the crate ug describes, from 0.9.2 to 0.11.0; before, they need no feature."""
 PROVIDERS = ("rocm-miopen", "rocm-rocrand")
 """Features of specs/providers.yaml. Each has a file of tests of its name."""
 OWN_PRODUCTS = (("CANDLE_ROCM_BLAS", "own"),)
@@ -64,6 +66,8 @@ class Step:
     phase: int
     """Lowest phase that must be there."""
     features: tuple[str, ...] = ()
+    where_there: tuple[str, ...] = ()
+    """Features that are on, too, in releases that have them: `codegen.verify.feature_examples.fitted` looks."""
     options: tuple[str, ...] = ()
     baseline_features: tuple[str, ...] = ()
     """Features of the same command on the unpatched tree, for the comparison."""
@@ -136,6 +140,7 @@ STEPS: tuple[Step, ...] = (
         PassCriterion.LINT,
         phase=1,
         features=(FEATURE,),
+        where_there=(UG,),
     ),
     Step(
         "doc-on",
@@ -281,6 +286,7 @@ STEPS: tuple[Step, ...] = (
         PassCriterion.TESTS,
         phase=3,
         features=(FEATURE,),
+        where_there=(UG,),
         options=("--tests", "--no-fail-fast"),
         device=True,
         phased=True,

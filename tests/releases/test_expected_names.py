@@ -14,7 +14,9 @@ import pytest
 from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
 from codegen.spec.loader import load_specs
+from codegen.verify.feature_examples import fitted
 from codegen.verify.patched_tree import Subject
+from codegen.verify.scratch import member_manifests
 from codegen.verify.steps import STEPS, PassCriterion
 from codegen.verify.test_names import TestOrigin, expected_tests, unreached
 
@@ -29,10 +31,11 @@ FOLDER = Path(__file__).parent / "test_names"
 TRIED = pytest.mark.parametrize("tried", [release.version for release in load_specs().candle.releases])
 
 
-def crates() -> dict[str, tuple[str, ...]]:
+def crates(subject: Subject) -> dict[str, tuple[str, ...]]:
     """The crates whose tests some step runs with cargo, each with all features of these steps."""
     features: dict[str, set[str]] = {}
-    for step in STEPS:
+    manifests = member_manifests(subject.root, subject.patched)
+    for step in (fitted(each, manifests) for each in STEPS):
         if step.criterion is PassCriterion.TESTS and not step.python:
             for crate in step.crates:
                 features.setdefault(crate, set()).update(step.features)
@@ -53,7 +56,8 @@ def test_the_names_are_those_of_the_list(tried: str, pytestconfig: pytest.Config
     tree = open_tree(tried)
     subject = Subject.of_plan(tree.root, plan_tree(tree, load_specs()))
 
-    expected = {crate: expected_tests(subject, crate, features) for crate, features in crates().items()}
+    features = crates(subject)
+    expected = {crate: expected_tests(subject, crate, names) for crate, names in features.items()}
 
     golden = FOLDER / f"{tried}.txt"
     text = "".join(lines(expected))
@@ -65,7 +69,7 @@ def test_the_names_are_those_of_the_list(tried: str, pytestconfig: pytest.Config
     for crate, found in expected.items():
         assert found.lost == (), "the patch lost tests"
         assert found.unread == (), "tests that cannot be read from the sources"
-        assert unreached(subject, crate, crates()[crate]) == (), "new tests that no program is compiled from"
+        assert unreached(subject, crate, features[crate]) == (), "new tests that no program is compiled from"
 
 
 @TRIED

@@ -4,39 +4,33 @@ fn rocm_fwd(
     storage: &candle::RocmStorage,
     layout: &Layout,
 ) -> Result<(candle::RocmStorage, Shape)> {
-    use candle::rocm::{KernelArg, LaunchConfig};
-    use candle::{DType, RocmStorage};
+    use candle::backend::BackendStorage;
+    use candle::rocm::driver::{LaunchConfig, PushKernelArg};
+    use candle::rocm::WrapErr;
     const SOURCE: &str = include_str!("kernels/layernorm_kernels.hip");
-    const F32: usize = std::mem::size_of::<f32>();
 
     let (rows, columns) = layout.shape().dims2()?;
     let Some((start, end)) = layout.contiguous_offsets() else {
         candle::bail!("input has to be contiguous")
     };
-    if storage.dtype() != DType::F32 {
-        candle::bail!("input has to be f32, not {:?}", storage.dtype())
-    }
     let device = storage.device();
-    let mut output = RocmStorage::new((end - start) * F32, DType::F32, device)?;
+    let input = storage.as_rocm_slice::<f32>()?.slice(start..end);
+    // SAFETY: the kernel writes all elements.
+    let output = unsafe { device.alloc::<f32>(end - start)? };
     if start < end {
-        // Compiled once: later calls find it in the disk cache.
-        let kernel = device
-            .compile("layernorm_kernels.hip", SOURCE)?
-            .function("rms_f32")?;
-        let (rows, columns) = (rows as u32, columns as u32);
+        // Compiled once: later calls find it loaded.
+        let kernel = device.get_or_load_custom_func("rms_f32", "layernorm_kernels.hip", SOURCE)?;
         let config = LaunchConfig {
-            grid: [rows, 1, 1],
-            block: [256, 1, 1],
-            shared: 0,
+            grid_dim: (rows as u32, 1, 1),
+            block_dim: (256, 1, 1),
+            shared_mem_bytes: 0,
         };
-        let args = [
-            KernelArg::write(output.hip_memory_mut(), 0),
-            KernelArg::read(storage.hip_memory(), start * F32),
-            KernelArg::value(&self.eps),
-            KernelArg::value(&columns),
-        ];
-        // SAFETY: these are the kernel's parameters, and both blocks have `rows * columns` floats from there on.
-        unsafe { kernel.launch(config, &args)? };
+        let columns = columns as u32;
+        let mut builder = kernel.builder();
+        builder.arg(&output).arg(&input).arg(&self.eps).arg(&columns);
+        // SAFETY: these are the kernel's parameters, and both blocks have `rows * columns` floats.
+        unsafe { builder.launch(config) }.w()?;
     }
+    let output = candle::RocmStorage::wrap_rocm_slice(output, device.clone());
     Ok((output, layout.shape().clone()))
 }

@@ -189,7 +189,7 @@ def test_releases_change_rules(tmp_path: Path, specs: LoadedSpecs, scan: Scan) -
     custom_op = "candle-core/src/custom_op.rs"
 
     assert only(scan, custom_op, name="cuda_fwd_aliased").rule == "core.aliased-text"
-    assert only(oldest, custom_op, item="UgIOp1", name="cuda_fwd").rule == "custom-ops.ug"
+    assert only(oldest, custom_op, item="UgIOp1", name="cuda_fwd").rule == "custom-ops.ug-fwd"
 
 
 def test_every_site_of_the_made_up_tree_is_decided(scan: Scan, specs: LoadedSpecs) -> None:

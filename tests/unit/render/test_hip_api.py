@@ -70,7 +70,9 @@ def texts_by_phase() -> dict[int, str]:
     found = {}
     for phase in load_specs().phases:
         names = {file.template for file in phase.files if file.template is not None}
-        names |= set().union(*(quoted_names(templates_dir(), name) for name in names))
+        # What HIP source includes is no template.
+        sources = {name for name in names if not name.endswith(".hip")}
+        names |= set().union(*(quoted_names(templates_dir(), name) for name in sources))
         found[phase.phase] = "\n".join((templates_dir() / name).read_text(encoding="utf-8") for name in sorted(names))
     return found
 

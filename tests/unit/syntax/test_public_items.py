@@ -55,6 +55,33 @@ def test_modules_in_files_in_folders_and_inline() -> None:
     }
 
 
+def test_a_module_whose_file_an_attribute_names() -> None:
+    files = {
+        "lib.rs": """
+            #[path = "shelf/x.rs"]
+            pub mod a;
+            pub mod b { #[path = "y.rs"] pub mod c; }
+            #[path = "../outside.rs"]
+            pub mod d;
+        """,
+        # Its own modules lie beside it.
+        "shelf/x.rs": "pub fn f() {} pub mod z;",
+        "shelf/z.rs": "pub fn g() {}",
+        "b/y.rs": "pub fn h() {}",
+        "a.rs": "pub fn nobody() {}",
+    }
+
+    assert paths(files) == {
+        "a": "mod",
+        "a::f": "fn",
+        "a::z": "mod",
+        "a::z::g": "fn",
+        "b": "mod",
+        "b::c": "mod",
+        "b::c::h": "fn",
+    }
+
+
 def test_a_module_without_a_file_has_no_items() -> None:
     assert paths({"lib.rs": "pub mod gone; pub fn f() {}"}) == {"f": "fn"}
     assert public_items("crate_x", "src/lib.rs", lambda _: None, ()) == ()

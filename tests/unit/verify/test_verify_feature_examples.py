@@ -109,6 +109,15 @@ def test_a_tree_without_the_crate_gives_nothing() -> None:
     assert fitted(STEP, {}) == STEP
 
 
+def test_a_feature_is_on_where_a_release_has_it() -> None:
+    tests = next(step for step in STEPS if step.id == "rocm-tests")
+    with_ug = {"candle-core": tomllib.loads("[features]\nrocm = []\nug = []\n")}
+    assert fitted(tests, with_ug).features == ("rocm", "ug")
+    # Before it was a feature it was a dependency.
+    needed = {"candle-core": tomllib.loads('[features]\nrocm = []\n[dependencies]\nug = "0.4"\n')}
+    assert fitted(tests, needed).features == ("rocm",)
+
+
 def test_other_steps_stay_as_they_are() -> None:
     assert all(fitted(step, manifests()) is step for step in STEPS if not step.gated)
 

@@ -2,8 +2,11 @@
 //!
 //! As in rocm_basic.rs, a test that lacks the GPUs it needs writes `SKIPPED: <test>: <reason>` to stderr.
 #![cfg(feature = "rocm")]
-use candle_core::rocm::{device_count, DeviceMemory};
-use candle_core::{DType, Result, RocmDevice, RocmError, RocmStorage};
+use candle_core::backend::BackendStorage;
+use candle_core::rocm::device_count;
+use candle_core::rocm::driver::{DevicePtr, DevicePtrMut, RocmSlice};
+use candle_core::rocm::RocmStorageSlice;
+use candle_core::{DType, Error, Result, RocmDevice, RocmError, RocmStorage};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,16 +34,27 @@ fn bytes(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|i| (i % 251) as u8 ^ seed).collect()
 }
 
-fn uploaded(data: &[u8], device: &RocmDevice) -> Result<DeviceMemory> {
-    let mut memory = DeviceMemory::alloc(data.len(), device)?;
-    memory.copy_from_host(data)?;
-    Ok(memory)
+/// Memory that nobody reads before it is written.
+fn alloc(size: usize, device: &RocmDevice) -> Result<RocmSlice<u8>> {
+    // SAFETY: the caller's business, see above.
+    unsafe { device.alloc(size) }
 }
 
-fn downloaded(memory: &DeviceMemory) -> Result<Vec<u8>> {
-    let mut data = vec![0; memory.size()];
-    memory.copy_to_host(&mut data)?;
-    Ok(data)
+fn uploaded(data: &[u8], device: &RocmDevice) -> Result<RocmSlice<u8>> {
+    device.clone_htod(data)
+}
+
+fn downloaded(memory: &RocmSlice<u8>) -> Result<Vec<u8>> {
+    memory.device().clone_dtoh(memory)
+}
+
+/// The error of the backend, without the backtrace that RUST_BACKTRACE gives it.
+fn bare(error: Error) -> RocmError {
+    match error {
+        Error::WithBacktrace { inner, .. } => bare(*inner),
+        Error::Rocm(error) => error,
+        other => panic!("{other}"),
+    }
 }
 
 /// Whether every block is an allocation of its own, which the environment may ask for.
@@ -66,11 +80,8 @@ mod cache {
         };
         let sizes = [1, 4096, 3 * MIB, 20 * MIB];
         let round = || -> Result<()> {
-            let blocks = sizes.map(|size| DeviceMemory::alloc(size, &device));
-            for block in blocks {
-                block?.fill_zero()?;
-            }
-            Ok(())
+            let blocks = sizes.map(|size| device.alloc_zeros::<u8>(size));
+            blocks.into_iter().try_for_each(|block| block.map(drop))
         };
         round()?;
         let before = device.memory_stats();
@@ -113,7 +124,7 @@ mod cache {
         let Some(device) = gpu("blocks_do_not_overlap", 0) else {
             return Ok(());
         };
-        let whole = DeviceMemory::alloc(16 * MIB, &device)?;
+        let whole = alloc(16 * MIB, &device)?;
         drop(whole);
         let sizes = [1, 511, 513, 100_003, MIB - 1, MIB, 3 * MIB + 1, 7 * MIB];
         let mut blocks = Vec::new();
@@ -121,7 +132,7 @@ mod cache {
             blocks.push((uploaded(&bytes(size, seed), &device)?, seed));
         }
         for (block, seed) in &blocks {
-            assert!(downloaded(block)? == bytes(block.size(), *seed), "{seed}");
+            assert!(downloaded(block)? == bytes(block.len(), *seed), "{seed}");
         }
         Ok(())
     }
@@ -154,9 +165,9 @@ mod cache {
         let Some(device) = gpu("a_tensor_that_grows_leaves_a_bounded_cache", 0) else {
             return Ok(());
         };
-        let mut _current = DeviceMemory::alloc(16 * MIB, &device)?;
+        let mut _current = alloc(16 * MIB, &device)?;
         for size in (18..=40).step_by(2) {
-            _current = DeviceMemory::alloc(size * MIB, &device)?;
+            _current = alloc(size * MIB, &device)?;
             let stats = device.memory_stats();
             let bound = stats.peak_allocated * 3 / 2 + 64 * MIB;
             assert!(stats.allocated + stats.cached <= bound, "{stats:?}");
@@ -177,7 +188,7 @@ mod cache {
             drop(uploaded(&bytes(size * MIB, 3), &device)?);
         }
         let kept = uploaded(&bytes(10 * MIB, 3), &device)?;
-        match DeviceMemory::alloc(8 * MIB, &device) {
+        match alloc(8 * MIB, &device).map_err(bare) {
             Err(RocmError::MemoryLimit {
                 requested,
                 held,
@@ -190,7 +201,7 @@ mod cache {
         }
         assert!(downloaded(&kept)? == bytes(10 * MIB, 3));
         device.set_memory_limit(None);
-        DeviceMemory::alloc(8 * MIB, &device)?;
+        alloc(8 * MIB, &device)?;
         Ok(())
     }
 
@@ -206,8 +217,8 @@ mod cache {
         let other = RocmDevice::new_with_stream(0)?;
         // Other tests use the GPU too: three quarters of what is free fit once, not twice.
         let size = other.free_memory()? / 4 * 3;
-        drop(DeviceMemory::alloc(size, &other)?);
-        drop(DeviceMemory::alloc(size, &device)?);
+        drop(alloc(size, &other)?);
+        drop(alloc(size, &device)?);
         assert_eq!(other.memory_stats().cached, 0);
         device.trim_memory()
     }
@@ -222,14 +233,14 @@ mod cache {
             return Ok(());
         };
         // SAFETY: `owner` keeps the stream for longer than `device` lives.
-        let device = unsafe { RocmDevice::from_raw_stream(0, owner.raw_stream()) }?;
-        drop(DeviceMemory::alloc(8 * MIB, &device)?);
+        let device = unsafe { RocmDevice::from_raw_stream(0, owner.rocm_stream().hip_stream()) }?;
+        drop(alloc(8 * MIB, &device)?);
         let cached = device.memory_stats().cached;
         assert_eq!(cached, if is_direct() { 0 } else { 8 * MIB });
         let wanted = 2 * owner.total_memory()?;
-        assert!(DeviceMemory::alloc(wanted, &owner).is_err());
+        assert!(alloc(wanted, &owner).is_err());
         assert_eq!(device.memory_stats().cached, cached);
-        assert!(DeviceMemory::alloc(wanted, &device).is_err());
+        assert!(alloc(wanted, &device).is_err());
         assert_eq!(device.memory_stats().cached, 0);
         Ok(())
     }
@@ -248,12 +259,11 @@ mod cache {
         std::thread::scope(|scope| {
             let trimming = scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    assert!(DeviceMemory::alloc(wanted, &other).is_err());
+                    assert!(alloc(wanted, &other).is_err());
                 }
             });
             let mut sizes = [10, 12, 14].into_iter().cycle().take(600);
-            let result =
-                sizes.try_for_each(|size| DeviceMemory::alloc(size * MIB, &device).map(drop));
+            let result = sizes.try_for_each(|size| alloc(size * MIB, &device).map(drop));
             done.store(true, Ordering::Relaxed);
             trimming.join().expect("no panic");
             Ok(result?)
@@ -267,7 +277,7 @@ mod cache {
             return Ok(());
         };
         let wanted = 2 * device.total_memory()?;
-        match DeviceMemory::alloc(wanted, &device) {
+        match alloc(wanted, &device).map_err(bare) {
             Err(RocmError::OutOfMemory {
                 requested,
                 free,
@@ -311,23 +321,6 @@ mod copies {
     }
 
     #[test]
-    fn a_reader_is_read_as_far_as_memory_goes() -> Result<()> {
-        let Some(device) = gpu("a_reader_is_read_as_far_as_memory_goes", 0) else {
-            return Ok(());
-        };
-        let sizes = [0, 1, 63, 65, 2 * MIB - 1, 2 * MIB + 1, 11 * MIB + 5];
-        for (size, seed) in sizes.into_iter().zip(0..) {
-            let data = bytes(size + 3, seed);
-            let mut reader = &data[..];
-            let mut memory = DeviceMemory::alloc(size, &device)?;
-            memory.copy_from_reader(&mut reader)?;
-            assert_eq!(reader.len(), 3);
-            assert!(downloaded(&memory)? == data[..size], "{size} bytes");
-        }
-        Ok(())
-    }
-
-    #[test]
     fn an_upload_keeps_what_the_source_was() -> Result<()> {
         let Some(device) = gpu("an_upload_keeps_what_the_source_was", 0) else {
             return Ok(());
@@ -350,24 +343,58 @@ mod copies {
     }
 
     #[test]
+    fn elements_keep_their_type() -> Result<()> {
+        let Some(device) = gpu("elements_keep_their_type", 0) else {
+            return Ok(());
+        };
+        let numbers: Vec<f64> = (0..1009).map(|i| f64::from(i) / 7.).collect();
+        let slice = device.clone_htod(&numbers)?;
+        assert_eq!((slice.len(), slice.num_bytes()), (1009, 8072));
+        assert_eq!(device.clone_dtoh(&slice)?, numbers);
+        assert_eq!(device.clone_dtoh(&slice.try_clone()?)?, numbers);
+        let storage = RocmStorage::wrap_rocm_slice(slice, device.clone());
+        assert_eq!((storage.dtype(), storage.size()), (DType::F64, 8072));
+        assert_eq!(device.clone_dtoh(storage.as_rocm_slice::<f64>()?)?, numbers);
+        match storage.as_rocm_slice::<f32>().map_err(bare) {
+            Err(RocmError::UnexpectedDType { expected, got, .. }) => {
+                assert_eq!((expected, got), (DType::F32, DType::F64));
+            }
+            other => panic!("{other:?}"),
+        }
+        let RocmStorageSlice::F64(slice) = storage.slice else {
+            panic!("another type")
+        };
+        assert_eq!(device.clone_dtoh(&slice)?, numbers);
+        Ok(())
+    }
+
+    #[test]
     fn a_range_is_read_alone() -> Result<()> {
         let Some(device) = gpu("a_range_is_read_alone", 0) else {
             return Ok(());
         };
-        let memory = uploaded(&bytes(10_000, 0), &device)?;
-        let mut part = vec![0; 100];
-        memory.copy_range_to_host(9_900, &mut part)?;
-        assert_eq!(part, bytes(10_000, 0)[9_900..]);
-        memory.copy_range_to_host(10_000, &mut [])?;
-        for (offset, len) in [(9_901, 100), (10_001, 0), (usize::MAX, 2), (0, 10_001)] {
-            match memory.copy_range_to_host(offset, &mut vec![0; len]) {
-                Err(error @ RocmError::OutOfRange { .. }) => {
-                    let text = format!("{len} bytes from {offset} on");
-                    assert!(error.to_string().contains(&text), "{error}");
-                }
-                other => panic!("{other:?}"),
-            }
+        let numbers: Vec<u32> = (0..1000).collect();
+        let slice = device.clone_htod(&numbers)?;
+        for (first, end) in [(0, 1000), (1, 2), (990, 1000), (500, 500), (1000, 1000)] {
+            let view = slice.slice(first..end);
+            assert_eq!(view.len(), end - first);
+            assert_eq!(device.clone_dtoh(&view)?, numbers[first..end]);
         }
+        assert_eq!(device.clone_dtoh(&slice.slice(..=4))?, numbers[..=4]);
+        // Counted from the view's beginning.
+        let view = slice.slice(100..).slice(10..20);
+        assert_eq!(device.clone_dtoh(&view)?, numbers[110..120]);
+        assert!(view.try_slice(0..11).is_none());
+        for range in [0..1001, 1001..1001, 5..usize::MAX] {
+            assert!(slice.try_slice(range.clone()).is_none(), "{range:?}");
+        }
+        let panic = std::panic::catch_unwind(|| slice.slice(10..1001).len());
+        let panic = panic.expect_err("a range beyond the end");
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        assert_eq!(
+            text,
+            Some("elements 10..1001 of device memory that has 1000")
+        );
         Ok(())
     }
 
@@ -376,21 +403,50 @@ mod copies {
         let Some(device) = gpu("a_part_is_overwritten_alone", 0) else {
             return Ok(());
         };
-        let source = uploaded(&bytes(1000, 9), &device)?;
-        let mut memory = uploaded(&bytes(1000, 0), &device)?;
-        memory.copy_from(10, &source, 500, 30)?;
-        let mut expected = bytes(1000, 0);
-        expected[10..40].copy_from_slice(&bytes(1000, 9)[500..530]);
-        assert_eq!(downloaded(&memory)?, expected);
-        for (offset, src_offset, len) in [(990, 0, 11), (0, 990, 11), (usize::MAX, 0, 1)] {
-            let result = memory.copy_from(offset, &source, src_offset, len);
-            assert!(
-                matches!(result, Err(RocmError::OutOfRange { .. })),
-                "{result:?}"
-            );
+        let source = device.clone_htod(&(0..1000).map(|i| i + 5000).collect::<Vec<i64>>())?;
+        let mut slice = device.clone_htod(&(0..1000).collect::<Vec<i64>>())?;
+        device.memcpy_dtod(&source.slice(500..530), &mut slice.slice_mut(10..40))?;
+        device.memcpy_htod(&[-1, -2], &mut slice.slice_mut(100..))?;
+        let mut view = slice.slice_mut(200..);
+        device.memcpy_htod(&[-3], &mut view.slice_mut(5..6))?;
+        let mut expected: Vec<i64> = (0..1000).collect();
+        for (place, number) in (10..40).zip(5500..) {
+            expected[place] = number;
         }
-        assert_eq!(downloaded(&memory)?, expected);
+        expected[100..102].copy_from_slice(&[-1, -2]);
+        expected[205] = -3;
+        assert_eq!(device.clone_dtoh(&slice)?, expected);
+        let results = [
+            device.memcpy_dtod(&source, &mut slice.slice_mut(1..)),
+            device.memcpy_htod(&[7; 11], &mut slice.slice_mut(990..)),
+            device.memcpy_dtoh(&slice, &mut [0; 999]),
+        ];
+        for result in results {
+            match result.map_err(bare) {
+                Err(RocmError::TooShort { len, size, .. }) => assert!(len == size + 8),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(slice.try_slice_mut(990..1001).is_none());
+        assert_eq!(device.clone_dtoh(&slice)?, expected);
+        // What is longer than the source keeps the rest.
+        let mut host = vec![9; 1001];
+        device.memcpy_dtoh(&slice, &mut host)?;
+        assert_eq!((&host[..1000], host[1000]), (&expected[..], 9));
         Ok(())
+    }
+
+    #[test]
+    fn more_elements_than_can_be_counted_are_refused() {
+        let Some(device) = gpu("more_elements_than_can_be_counted_are_refused", 0) else {
+            return;
+        };
+        // SAFETY: nobody reads it.
+        let error = unsafe { device.alloc::<f32>(usize::MAX / 2) }.expect_err("too many");
+        assert!(
+            error.to_string().contains("of 4 bytes are too many"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -399,9 +455,9 @@ mod copies {
             return Ok(());
         };
         for length in [0, 1, 4097] {
-            let mut memory = uploaded(&bytes(length, 77), &device)?;
-            memory.fill_zero()?;
-            assert_eq!(downloaded(&memory)?, vec![0; length]);
+            // The cache has a block that fits and is not 0.
+            drop(uploaded(&bytes(length, 77), &device)?);
+            assert_eq!(downloaded(&device.alloc_zeros(length)?)?, vec![0; length]);
         }
         Ok(())
     }
@@ -414,20 +470,20 @@ mod streams {
     fn check_transfers(one: &RocmDevice, other: &RocmDevice) -> Result<()> {
         for length in [0, 1, 5000, 3 * MIB + 1] {
             let (first, second) = (bytes(length, 1), bytes(length, 2));
-            let mut source = RocmStorage::new(length, DType::U8, one)?;
-            source.copy_from_host(&first)?;
+            let source = uploaded(&first, one)?;
+            let mut source = RocmStorage::wrap_rocm_slice(source, one.clone());
             let copy = source.transfer_to_device(other)?;
             assert_eq!(copy.device(), other);
             assert_eq!(copy.dtype(), DType::U8);
             // Written again, then dropped, and its memory used for something else, all while the copy may not have begun.
-            source.copy_from_host(&second)?;
+            one.memcpy_htod(&second, source.as_rocm_slice_mut()?)?;
             let again = source.transfer_to_device(other)?;
             drop(source);
             let reused = uploaded(&bytes(length, 3), one)?;
             let back = copy.transfer_to_device(one)?;
-            assert!(downloaded(copy.hip_memory())? == first, "{length}");
-            assert!(downloaded(again.hip_memory())? == second, "{length}");
-            assert!(downloaded(back.hip_memory())? == first, "{length}");
+            assert!(downloaded(copy.as_rocm_slice()?)? == first, "{length}");
+            assert!(downloaded(again.as_rocm_slice()?)? == second, "{length}");
+            assert!(downloaded(back.as_rocm_slice()?)? == first, "{length}");
             assert!(downloaded(&reused)? == bytes(length, 3), "{length}");
         }
         Ok(())
@@ -457,7 +513,7 @@ mod streams {
             return Ok(());
         };
         let device = RocmDevice::new_with_stream(0)?;
-        let _memory = DeviceMemory::alloc(8 * MIB, &other)?;
+        let _memory = alloc(8 * MIB, &other)?;
         assert_eq!(device.memory_stats().allocated, 0);
         assert_eq!(other.memory_stats().allocated, 8 * MIB);
         assert_ne!(device, other);
@@ -474,7 +530,7 @@ mod streams {
         // More rounds than one, since an emulated GPU runs streams in a random order.
         for round in 0..20 {
             let source = uploaded(&bytes(100_000, round), &device)?;
-            copies.push(source.transfer(&other)?);
+            copies.push(other.clone_dtod(&source)?);
         }
         for (round, copy) in copies.iter().enumerate() {
             assert!(downloaded(copy)? == bytes(100_000, round as u8), "{round}");
@@ -491,17 +547,43 @@ mod streams {
             return Ok(());
         };
         let other = RocmDevice::new_with_stream(0)?;
-        let mut memory = DeviceMemory::alloc(MIB, &other)?;
         for round in 0..20 {
             for _ in 0..10 {
-                memory.fill_zero()?;
+                drop(other.alloc_zeros::<u8>(MIB)?);
             }
-            let event = other.record_event()?;
-            device.wait_event(&event)?;
+            let event = other.rocm_stream().record_event()?;
+            device.rocm_stream().wait(&event)?;
             // The host waits for `device` alone, which has nothing to do but to wait for `other`.
             device.synchronize()?;
             assert!(event.is_done()?, "{round}");
             event.synchronize()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn work_on_a_foreign_stream_is_in_order_with_the_memory() -> Result<()> {
+        let test = "work_on_a_foreign_stream_is_in_order_with_the_memory";
+        let Some(device) = gpu(test, 0) else {
+            return Ok(());
+        };
+        let (own, foreign) = (device.rocm_stream(), RocmDevice::new_with_stream(0)?);
+        let stream = foreign.rocm_stream();
+        let mut slice = device.clone_htod(&[1u8; 1000])?;
+        let (address, _) = slice.device_ptr(&own);
+        let (later, _) = slice.slice(10..).device_ptr(&own);
+        assert_eq!(later, address + 10);
+        for round in 0..20 {
+            let whole = device.clone_htod(&vec![round; 3 * MIB])?;
+            let (copy, event) = {
+                let (found, _guard) = slice.device_ptr_mut(&stream);
+                assert_eq!(found, address);
+                (foreign.clone_dtod(&whole)?, stream.record_event()?)
+            };
+            // The foreign stream is done with the copy before the own one goes on.
+            own.synchronize()?;
+            assert!(event.is_done()?, "{round}");
+            assert!(device.clone_dtoh(&copy)? == vec![round; 3 * MIB], "{round}");
         }
         Ok(())
     }
@@ -512,12 +594,15 @@ mod streams {
             return Ok(());
         };
         // SAFETY: `owner` keeps the stream for longer than `device` and its storage live.
-        let device = unsafe { RocmDevice::from_raw_stream(0, owner.raw_stream()) }?;
+        let device = unsafe { RocmDevice::from_raw_stream(0, owner.rocm_stream().hip_stream()) }?;
         assert_eq!(device, owner);
-        assert_eq!(device.raw_stream(), owner.raw_stream());
+        assert_eq!(
+            device.rocm_stream().hip_stream(),
+            owner.rocm_stream().hip_stream()
+        );
         let memory = uploaded(&bytes(1000, 4), &device)?;
         // In order on the one stream, without an event.
-        let clone = memory.transfer(&owner)?;
+        let clone = owner.clone_dtod(&memory)?;
         assert_eq!(downloaded(&clone)?, bytes(1000, 4));
         drop(memory);
         drop(device);
@@ -535,7 +620,7 @@ mod streams {
             return Ok(());
         }
         let (one, other) = (RocmDevice::new(0)?, RocmDevice::new(0)?);
-        let _memory = DeviceMemory::alloc(32 * MIB, &one)?;
+        let _memory = alloc(32 * MIB, &one)?;
         assert!(other.memory_stats().allocated >= 32 * MIB);
         Ok(())
     }
@@ -556,11 +641,11 @@ mod threads {
                             let length = 1 + usize::from(thread) * 4001 + round * 7919;
                             let data = bytes(length, thread.wrapping_mul(31) ^ round as u8);
                             let memory = uploaded(&data, home)?;
-                            let moved = memory.transfer(away)?;
+                            let moved = away.clone_dtod(&memory)?;
                             drop(memory);
                             let clone = moved.try_clone()?;
                             drop(moved);
-                            let back = clone.transfer(home)?;
+                            let back = home.clone_dtod(&clone)?;
                             drop(clone);
                             assert!(downloaded(&back)? == data, "{thread} {round}");
                             if round == 15 {

@@ -2,9 +2,11 @@
 //!
 //! Run with `cargo run -p candle-core --features rocm --example rocm_custom_kernel`.
 use candle_core::backend::BackendStorage;
-use candle_core::rocm::{KernelArg, LaunchConfig, RocmModule};
-use candle_core::{bail, CpuStorage, CustomOp1, DType, Device, Layout, Result, Shape, Tensor};
-use candle_core::{RocmDevice, RocmStorage};
+use candle_core::rocm::driver::{LaunchConfig, PushKernelArg};
+use candle_core::rocm::WrapErr;
+use candle_core::{
+    bail, CpuStorage, CustomOp1, Device, Layout, Result, RocmStorage, Shape, Tensor,
+};
 
 const SOURCE: &str = r#"
 #if !defined(__HIPCC_RTC__) // hipRTC has it built in, and need not have the file.
@@ -20,20 +22,7 @@ extern "C" __global__ void soft_sign(const float *x, float *y, unsigned int coun
 "#;
 
 /// `x / (1 + |x|)` of a contiguous f32 tensor.
-struct SoftSign {
-    module: Option<RocmModule>,
-}
-
-impl SoftSign {
-    /// Compiles the kernel if the device is a ROCm one.
-    fn new(device: &Device) -> Result<Self> {
-        let module = match device {
-            Device::Rocm(device) => Some(device.compile("soft_sign.hip", SOURCE)?),
-            _ => None,
-        };
-        Ok(Self { module })
-    }
-}
+struct SoftSign;
 
 impl CustomOp1 for SoftSign {
     fn name(&self) -> &'static str {
@@ -50,41 +39,32 @@ impl CustomOp1 for SoftSign {
     }
 
     fn rocm_fwd(&self, storage: &RocmStorage, layout: &Layout) -> Result<(RocmStorage, Shape)> {
-        let Some(module) = &self.module else {
-            bail!("soft-sign was not made for a ROCm device")
-        };
-        let device: &RocmDevice = BackendStorage::device(storage);
-        if device != module.device() {
-            bail!("soft-sign was compiled for another device than {device:?}")
-        }
-        if storage.dtype() != DType::F32 {
-            bail!("soft-sign: the input has to be f32")
-        }
         let Some((start, end)) = layout.contiguous_offsets() else {
             bail!("soft-sign: the input has to be contiguous")
         };
-        let bytes = std::mem::size_of::<f32>();
-        let mut output = RocmStorage::new((end - start) * bytes, DType::F32, device)?;
-        if start < end {
-            let count = (end - start) as u32;
-            let args = [
-                KernelArg::read(storage.hip_memory(), start * bytes),
-                KernelArg::write(output.hip_memory_mut(), 0),
-                KernelArg::value(&count),
-            ];
-            let config = LaunchConfig::for_elements(end - start)?;
-            // SAFETY: these are the kernel's parameters, and both blocks have `count` floats from there on.
-            unsafe { module.function("soft_sign")?.launch(config, &args)? };
+        let device = storage.device();
+        let x = storage.as_rocm_slice::<f32>()?.slice(start..end);
+        // SAFETY: the kernel writes all elements.
+        let y = unsafe { device.alloc::<f32>(x.len())? };
+        if !x.is_empty() {
+            // Compiled by the first call; the others find it.
+            let kernel = device.get_or_load_custom_func("soft_sign", "soft_sign.hip", SOURCE)?;
+            let count = x.len() as u32;
+            let mut builder = kernel.builder();
+            builder.arg(&x).arg(&y).arg(&count);
+            // SAFETY: these are the kernel's parameters, and both blocks have `count` floats.
+            unsafe { builder.launch(LaunchConfig::for_num_elems(count)) }.w()?;
         }
-        Ok((output, layout.shape().clone()))
+        let y = RocmStorage::wrap_rocm_slice(y, device.clone());
+        Ok((y, layout.shape().clone()))
     }
 }
 
 fn main() -> Result<()> {
     let device = Device::new_rocm(0)?;
     let x = Tensor::randn(0f32, 3f32, (1000, 7), &Device::Cpu)?;
-    let expected = x.apply_op1(SoftSign::new(&Device::Cpu)?)?;
-    let got = x.to_device(&device)?.apply_op1(SoftSign::new(&device)?)?;
+    let expected = x.apply_op1(SoftSign)?;
+    let got = x.to_device(&device)?.apply_op1(SoftSign)?;
     let error = (got.to_device(&Device::Cpu)? - expected)?.abs()?;
     let error = error.flatten_all()?.max(0)?.to_scalar::<f32>()?;
     println!("largest difference from the CPU: {error:e}");

@@ -6,7 +6,8 @@
 //!
 //! "host" is the time until the call returns, with the result's memory allocated and the launch queued; "done" is the
 //! time until the GPU has finished, per call where many follow each other. Medians of bursts, in microseconds.
-use candle::rocm_backend::{DeviceMemory, LaunchConfig};
+use candle::rocm_backend::driver::LaunchConfig;
+use candle::rocm_backend::WrapErr;
 use candle::{DType, Device, Module, Result, Tensor, D};
 use candle_nn::{loss, ops, rotary_emb, Linear, Optimizer, VarBuilder, VarMap, SGD};
 use std::time::Instant;
@@ -102,14 +103,14 @@ fn parts(device: &Device) -> Result<()> {
     let square = numbers((128, 128), device)?;
     report(device, "view of a tensor", CALLS, || square.t().map(drop))?;
     report(device, "memory of 64 KiB from the cache", CALLS, || {
-        DeviceMemory::alloc(4 * ELEMENTS, rocm)?;
-        Ok(())
+        // SAFETY: nobody reads it.
+        unsafe { rocm.alloc::<f32>(ELEMENTS) }.map(drop)
     })?;
-    let nothing = rocm.compile("nothing.hip", NOTHING)?.function("nothing")?;
-    let config = LaunchConfig::for_elements(ELEMENTS)?;
+    let nothing = rocm.get_or_load_custom_func("nothing", "nothing.hip", NOTHING)?;
+    let config = LaunchConfig::for_num_elems(ELEMENTS as u32);
     report(device, "launch of an empty kernel", CALLS, || {
         // SAFETY: a kernel without parameters that touches no memory.
-        unsafe { nothing.launch(config, &[]) }
+        unsafe { nothing.builder().launch(config) }.w()
     })
 }
 

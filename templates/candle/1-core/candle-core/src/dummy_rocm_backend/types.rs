@@ -1,7 +1,9 @@
 //! A device that nobody can make, and what would be on it.
-use super::{MemoryStats, RocmError};
-use crate::{DType, Error, Layout, Result};
+use super::stream::RocmStream;
+use super::{MemoryStats, RocmStorage};
+use crate::{Error, Layout, Result};
 use std::ffi::c_void;
+use std::sync::Arc;
 
 /// The answer of an operation that ROCm does not have yet.
 pub fn not_generated<T>(_op: &'static str, _phase: u32) -> Result<T> {
@@ -18,18 +20,8 @@ pub fn is_available() -> bool {
     false
 }
 
-#[derive(Debug)]
-pub struct Event;
-
-impl Event {
-    pub fn is_done(&self) -> std::result::Result<bool, RocmError> {
-        fail!()
-    }
-
-    pub fn synchronize(&self) -> std::result::Result<(), RocmError> {
-        fail!()
-    }
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceId(usize);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RocmDevice;
@@ -53,7 +45,17 @@ impl RocmDevice {
         fail!()
     }
 
-    pub fn id(&self) -> usize {
+    pub fn id(&self) -> DeviceId {
+        fail!()
+    }
+
+    /// # Safety
+    /// There would have to be a device.
+    pub unsafe fn disable_event_tracking(&self) {
+        fail!()
+    }
+
+    pub fn is_event_tracking(&self) -> bool {
         fail!()
     }
 
@@ -105,15 +107,11 @@ impl RocmDevice {
         Err(Error::NotCompiledWithRocmSupport)
     }
 
-    pub fn record_event(&self) -> Result<Event> {
-        Err(Error::NotCompiledWithRocmSupport)
+    pub fn rocm_stream(&self) -> Arc<RocmStream> {
+        fail!()
     }
 
-    pub fn wait_event(&self, _: &Event) -> Result<()> {
-        Err(Error::NotCompiledWithRocmSupport)
-    }
-
-    pub fn raw_stream(&self) -> *mut c_void {
+    pub(super) fn stream(&self) -> &Arc<RocmStream> {
         fail!()
     }
 
@@ -126,42 +124,7 @@ impl RocmDevice {
     }
 }
 
-#[derive(Debug)]
-pub struct RocmStorage;
-
 impl RocmStorage {
-    pub fn new(_: usize, _: DType, _: &RocmDevice) -> Result<Self> {
-        Err(Error::NotCompiledWithRocmSupport)
-    }
-
-    pub fn size(&self) -> usize {
-        fail!()
-    }
-
-    pub fn dtype(&self) -> DType {
-        fail!()
-    }
-
-    pub fn device(&self) -> &RocmDevice {
-        fail!()
-    }
-
-    pub fn copy_from_host(&mut self, _: &[u8]) -> Result<()> {
-        Err(Error::NotCompiledWithRocmSupport)
-    }
-
-    pub fn copy_to_host(&self, _: &mut [u8]) -> Result<()> {
-        Err(Error::NotCompiledWithRocmSupport)
-    }
-
-    pub fn duplicate(&self) -> Result<Self> {
-        Err(Error::NotCompiledWithRocmSupport)
-    }
-
-    pub fn transfer_to_device(&self, _: &RocmDevice) -> Result<Self> {
-        Err(Error::NotCompiledWithRocmSupport)
-    }
-
     pub fn exceeds(&self, _: &Layout) -> bool {
         fail!()
     }

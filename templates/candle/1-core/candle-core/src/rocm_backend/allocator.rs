@@ -8,10 +8,10 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
-use super::event::Event;
+use super::event::RocmEvent;
 use super::gpu::{lock, Gpu};
 use super::hip::{check, forget_last_error, HipResult};
-use super::stream::Stream;
+use super::stream::RocmStream;
 use super::{api, MemoryStats, RocmError};
 pub(super) use pool::Block;
 use pool::{Policy, Pool, Segment};
@@ -32,7 +32,7 @@ pub(super) struct Allocator {
 /// A block that nobody has any more, and the work on other streams that still reads it.
 struct Deferred {
     block: Block,
-    readers: Vec<Event>,
+    readers: Vec<RocmEvent>,
 }
 
 impl Allocator {
@@ -47,7 +47,7 @@ impl Allocator {
 
     /// At least `size` bytes, which is more than 0. Where the GPU or the limit has no more, cached memory is given back
     /// first: that of the GPU's other queues too if it is the GPU, but for those on streams of the program's other code.
-    pub(super) fn allocate(&self, size: usize, stream: &Stream) -> HipResult<Block> {
+    pub(super) fn allocate(&self, size: usize, stream: &RocmStream) -> HipResult<Block> {
         if let Some(block) = self.pool().take(size) {
             return Ok(block);
         }
@@ -72,7 +72,7 @@ impl Allocator {
     }
 
     /// Takes a block back, to be used again by work that is queued from now on, or once `readers` have come.
-    pub(super) fn free(&self, block: Block, readers: Vec<Event>, stream: &Stream) {
+    pub(super) fn free(&self, block: Block, readers: Vec<RocmEvent>, stream: &RocmStream) {
         if !readers.is_empty() {
             lock(&self.deferred).push(Deferred { block, readers });
             return;
@@ -84,7 +84,7 @@ impl Allocator {
 
     /// Waits for the stream and for readers on other streams, and gives the memory that nobody uses back to the GPU.
     /// Memory that other threads are freeing is released, too, when this returns.
-    pub(super) fn trim(&self, stream: &Stream) -> HipResult<()> {
+    pub(super) fn trim(&self, stream: &RocmStream) -> HipResult<()> {
         self.wait_for_readers(stream)?;
         let idle = self.pool().remove_idle();
         self.release(idle, stream)?;
@@ -138,7 +138,7 @@ impl Allocator {
     }
 
     /// Gives segments back to the GPU. Those that could not be are in the pool again.
-    fn release(&self, segments: Vec<Segment>, stream: &Stream) -> HipResult<()> {
+    fn release(&self, segments: Vec<Segment>, stream: &RocmStream) -> HipResult<()> {
         if segments.is_empty() {
             return Ok(());
         }
@@ -159,14 +159,14 @@ impl Allocator {
     }
 
     /// Gives deferred blocks whose readers are done back to the pool. Other threads find them there or here.
-    fn reclaim(&self, stream: &Stream) -> HipResult<()> {
+    fn reclaim(&self, stream: &RocmStream) -> HipResult<()> {
         let mut deferred = lock(&self.deferred);
         if deferred.is_empty() {
             return Ok(());
         }
         let (done, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut *deferred)
             .into_iter()
-            .partition(|block| block.readers.iter().all(Event::has_come));
+            .partition(|block| block.readers.iter().all(RocmEvent::has_come));
         *deferred = waiting;
         let mut pool = self.pool();
         let unwanted = done.into_iter().flat_map(|done| pool.give(done.block));
@@ -176,10 +176,10 @@ impl Allocator {
         self.release(unwanted, stream)
     }
 
-    fn wait_for_readers(&self, stream: &Stream) -> HipResult<()> {
+    fn wait_for_readers(&self, stream: &RocmStream) -> HipResult<()> {
         let deferred = lock(&self.deferred);
         let mut readers = deferred.iter().flat_map(|block| &block.readers);
-        readers.try_for_each(Event::synchronize)?;
+        readers.try_for_each(RocmEvent::synchronize)?;
         drop(deferred);
         self.reclaim(stream)
     }

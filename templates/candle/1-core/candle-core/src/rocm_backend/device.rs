@@ -2,8 +2,8 @@
 use super::gpu::{lock, Gpu};
 use super::parts::RandomParts;
 use super::queue::Queue;
-use super::stream::Stream;
-use super::{api, hip, Event, MemoryStats, RocmError};
+use super::stream::RocmStream;
+use super::{api, hip, MemoryStats, RocmError};
 use crate::Result;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
@@ -22,6 +22,10 @@ pub struct RocmDevice {
     pub(super) random: Arc<Mutex<Random>>,
     queue: Arc<Queue>,
 }
+
+/// The identity of a device, which its clones and those that are equal to it share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceId(usize);
 
 /// A generator of the counter-based kind: each number follows from the seed and its place.
 pub(super) struct Random {
@@ -73,9 +77,9 @@ impl RocmDevice {
         self.gpu().ordinal()
     }
 
-    /// The number in the device's location: its ordinal.
-    pub fn id(&self) -> usize {
-        self.ordinal()
+    /// What tells the device from those that it is not equal to, for as long as the program runs.
+    pub fn id(&self) -> DeviceId {
+        DeviceId(self.queue.number())
     }
 
     /// The product's name, such as "AMD Instinct MI300X".
@@ -139,19 +143,20 @@ impl RocmDevice {
         Ok(self.stream().synchronize()?)
     }
 
-    /// The end of what is queued on the device's stream now.
-    pub fn record_event(&self) -> Result<Event> {
-        Ok(Event::record(self.stream())?)
+    /// The device's stream. Work on it comes in the order of the device's own.
+    pub fn rocm_stream(&self) -> Arc<RocmStream> {
+        self.stream().clone()
     }
 
-    /// Lets what is queued from now on wait for an event, of any device. The host goes on.
-    pub fn wait_event(&self, event: &Event) -> Result<()> {
-        Ok(self.stream().wait(event)?)
-    }
+    /// Does nothing: see [`RocmDevice::is_event_tracking`].
+    ///
+    /// # Safety
+    /// There is nothing to keep. It is unsafe as CUDA's is, which has memory lose its order between streams.
+    pub unsafe fn disable_event_tracking(&self) {}
 
-    /// The device's `hipStream_t`, null for the default stream. It is valid as long as the device or a clone exists.
-    pub fn raw_stream(&self) -> *mut c_void {
-        self.stream().handle().cast()
+    /// False: work on a device's own stream records no events. Memory that another stream uses is always kept in order.
+    pub fn is_event_tracking(&self) -> bool {
+        false
     }
 
     /// The seed of the random numbers to come.
@@ -180,7 +185,7 @@ impl RocmDevice {
         &self.queue
     }
 
-    pub(super) fn stream(&self) -> &Stream {
+    pub(super) fn stream(&self) -> &Arc<RocmStream> {
         self.queue.stream()
     }
 
@@ -258,13 +263,32 @@ mod tests {
     }
 
     #[test]
+    fn devices_that_are_equal_have_one_id() -> Result<()> {
+        let Some(own) = gpu_of("devices_that_are_equal_have_one_id", 0) else {
+            return Ok(());
+        };
+        assert_eq!(own.id(), own.clone().id());
+        let shared = RocmDevice::new(0)?;
+        assert_eq!(shared.id(), RocmDevice::new(0)?.id());
+        let other = RocmDevice::new_with_stream(0)?;
+        let ids: HashSet<DeviceId> = [&own, &shared, &other].map(RocmDevice::id).into();
+        assert_eq!(ids.len(), 3);
+        // A later device is none of those that have ended.
+        let ended = other.id();
+        drop(other);
+        assert_ne!(RocmDevice::new_with_stream(0)?.id(), ended);
+        assert!(!own.is_event_tracking());
+        Ok(())
+    }
+
+    #[test]
     fn the_last_gpu_has_its_own_number() -> Result<()> {
         if gpu("the_last_gpu_has_its_own_number").is_none() {
             return Ok(());
         }
         let last = device_count()? - 1;
         let device = RocmDevice::new(last)?;
-        assert_eq!((device.ordinal(), device.id()), (last, last));
+        assert_eq!(device.ordinal(), last);
         assert_eq!(format!("{device:?}"), format!("RocmDevice({last})"));
         Ok(())
     }
@@ -272,7 +296,7 @@ mod tests {
     #[test]
     fn a_second_gpu_is_number_1() -> Result<()> {
         if let Some(device) = gpu_of("a_second_gpu_is_number_1", 1) {
-            assert_eq!((device.ordinal(), device.id()), (1, 1));
+            assert_eq!(device.ordinal(), 1);
             assert_eq!(format!("{device:?}"), "RocmDevice(1)");
             assert_ne!(device, RocmDevice::new(0)?);
         }

@@ -1,5 +1,5 @@
 //! Errors of the ROCm backend.
-pub use super::rocm_error::RocmError;
+pub use super::rocm_error::{RocmError, WrapErr};
 use crate::Result;
 
 impl From<RocmError> for crate::Error {

@@ -1,23 +1,23 @@
 //! Marks in the work of a stream.
 use super::api;
 use super::hip::{check, HipResult};
-use super::stream::Stream;
+use super::stream::RocmStream;
 
-/// The moment when everything that a device had queued is done: `RocmDevice::record_event` makes one, and other devices
-/// wait for it with `RocmDevice::wait_event`.
+/// The moment when everything that a stream had queued is done: `RocmStream::record_event` makes one, and other streams
+/// wait for it with `RocmStream::wait`.
 #[derive(Debug)]
-pub struct Event {
+pub struct RocmEvent {
     handle: api::hipEvent_t,
 }
 
 // SAFETY: HIP's event functions may be called from any thread, and the handle is destroyed once, in `drop`.
-unsafe impl Send for Event {}
+unsafe impl Send for RocmEvent {}
 // SAFETY: as above.
-unsafe impl Sync for Event {}
+unsafe impl Sync for RocmEvent {}
 
-impl Event {
+impl RocmEvent {
     /// The end of what is queued on a stream now.
-    pub(super) fn record(stream: &Stream) -> HipResult<Self> {
+    pub(super) fn record(stream: &RocmStream) -> HipResult<Self> {
         stream.gpu().make_current()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: `handle` lives through the call. Events without times cost less.
@@ -59,7 +59,7 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for RocmEvent {
     fn drop(&mut self) {
         // SAFETY: created by `record`, and nobody has it any more; streams that wait for it still do. A failure means
         // that the runtime is gone, and the event with it.

@@ -1,9 +1,9 @@
 //! Memory on a device.
 use super::allocator::Block;
-use super::event::Event;
+use super::event::RocmEvent;
 use super::gpu::{lock, Gpu};
 use super::hip::{check, HipResult};
-use super::stream::Stream;
+use super::stream::RocmStream;
 use super::{api, RocmDevice, RocmError};
 use std::ffi::{c_int, c_void};
 use std::io::Read;
@@ -19,7 +19,7 @@ pub struct DeviceMemory {
     size: usize,
     device: RocmDevice,
     /// Copies to other streams that may not be done.
-    readers: Mutex<Vec<Event>>,
+    readers: Mutex<Vec<RocmEvent>>,
 }
 
 impl DeviceMemory {
@@ -54,28 +54,52 @@ impl DeviceMemory {
 
     /// As `as_ptr`, for work on the device's stream that writes: it waits for copies to other streams.
     pub fn as_mut_ptr(&mut self) -> *mut c_void {
-        for reader in std::mem::take(self.readers()) {
+        self.wait_for_readers();
+        self.address()
+    }
+
+    /// Lets what is queued on the device's stream from now on wait for copies to other streams.
+    pub(super) fn wait_for_readers(&self) {
+        for reader in std::mem::take(&mut *lock(&self.readers)) {
             if self.device.stream().wait(&reader).is_err() {
                 // The host can wait instead. Should that fail too, the GPU has stopped working: all later calls say so.
                 let _ = reader.synchronize();
             }
         }
-        self.address()
     }
 
     /// Overwrites the whole block. `src` is free to change when this returns; the stream is not waited for.
     pub fn copy_from_host(&mut self, src: &[u8]) -> HipResult<()> {
         self.check_length("copy_from_host", src.len())?;
-        let dst = self.as_mut_ptr();
+        // SAFETY: `src` has so many bytes.
+        unsafe { self.write(0, src.as_ptr(), src.len()) }
+    }
+
+    /// Overwrites `len` bytes from `offset` on. `src` is free to change when this returns; the stream is not waited for.
+    ///
+    /// # Safety
+    /// `src` has `len` bytes, which need not all be initialized.
+    pub(super) unsafe fn write(
+        &mut self,
+        offset: usize,
+        src: *const u8,
+        len: usize,
+    ) -> HipResult<()> {
+        self.check_range("write", offset, len)?;
+        self.wait_for_readers();
         let mut rest = src;
         let fill = |piece: &mut [u8]| {
-            let (first, later) = rest.split_at(piece.len());
-            piece.copy_from_slice(first);
-            rest = later;
+            // SAFETY: the pieces have `len` bytes together, as `src` has.
+            unsafe {
+                piece
+                    .as_mut_ptr()
+                    .copy_from_nonoverlapping(rest, piece.len());
+                rest = rest.add(piece.len());
+            }
             Ok(())
         };
-        // SAFETY: `dst` has `src.len()` bytes; should the block be given back, whoever gets it writes later.
-        unsafe { self.device.queue().upload(dst, src.len(), fill) }
+        // SAFETY: `len` bytes lie there; should the block be given back, whoever gets it writes later.
+        unsafe { self.device.queue().upload(self.at(offset), len, fill) }
     }
 
     /// Overwrites the whole block with the bytes that a reader has next. The stream is not waited for.
@@ -97,18 +121,27 @@ impl DeviceMemory {
 
     /// Reads `dst.len()` bytes from `offset` on, after the work queued so far is done.
     pub fn copy_range_to_host(&self, offset: usize, dst: &mut [u8]) -> HipResult<()> {
-        self.check_range("copy_range_to_host", offset, dst.len())?;
-        if dst.is_empty() {
+        // SAFETY: `dst` has so many bytes, of which any bits are values.
+        unsafe { self.read(offset, dst.as_mut_ptr(), dst.len()) }
+    }
+
+    /// As `copy_range_to_host`; all of `dst` is written.
+    ///
+    /// # Safety
+    /// `dst` has `len` bytes, and what lies there can take any bits.
+    pub(super) unsafe fn read(&self, offset: usize, dst: *mut u8, len: usize) -> HipResult<()> {
+        self.check_range("copy_range_to_host", offset, len)?;
+        if len == 0 {
             return Ok(());
         }
         let stream = self.device.stream();
         stream.gpu().make_current()?;
-        // SAFETY: both sides have `dst.len()` bytes, and `dst` is borrowed until the copy is done.
+        // SAFETY: both sides have `len` bytes, and `dst` is borrowed until the copy is done.
         let status = unsafe {
             api::hipMemcpyAsync(
-                dst.as_mut_ptr().cast(),
+                dst.cast(),
                 self.at(offset),
-                dst.len(),
+                len,
                 api::hipMemcpyDeviceToHost,
                 stream.handle(),
             )
@@ -141,7 +174,7 @@ impl DeviceMemory {
             // SAFETY: both sides have `len` bytes, and are different blocks; what comes later on the stream waits.
             return unsafe { copy_on(stream, dst, from, len) };
         }
-        stream.wait(&Event::record(other)?)?;
+        stream.wait(&RocmEvent::record(other)?)?;
         if stream.gpu().ordinal() == other.gpu().ordinal() {
             // SAFETY: as above. `read_by` keeps `src` from being written before the copy is done.
             unsafe { copy_on(stream, dst, from, len) }?;
@@ -181,7 +214,7 @@ impl DeviceMemory {
     /// Notes that work which `device` has queued reads this memory: it is neither written nor given to anybody else
     /// before that is done. Only work on another stream than that of the memory's own device needs this.
     pub fn read_by(&self, device: &RocmDevice) -> HipResult<()> {
-        let reader = Event::record(device.stream()).inspect_err(|_| {
+        let reader = RocmEvent::record(device.stream()).inspect_err(|_| {
             // Without an event, only this makes sure that nothing reads any more.
             let _ = device.stream().synchronize();
         })?;
@@ -191,7 +224,7 @@ impl DeviceMemory {
         Ok(())
     }
 
-    fn readers(&mut self) -> &mut Vec<Event> {
+    fn readers(&mut self) -> &mut Vec<RocmEvent> {
         let readers = self.readers.get_mut();
         readers.unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,7 +234,8 @@ impl DeviceMemory {
         address as *mut c_void
     }
 
-    fn at(&self, offset: usize) -> *mut c_void {
+    /// The address of a byte.
+    pub(super) fn at(&self, offset: usize) -> *mut c_void {
         self.address().cast::<u8>().wrapping_add(offset).cast()
     }
 
@@ -243,7 +277,7 @@ impl Drop for DeviceMemory {
 /// # Safety
 /// `dst` and `src` are `len` bytes of that GPU each, apart from each other, until the copy is done.
 unsafe fn copy_on(
-    stream: &Stream,
+    stream: &RocmStream,
     dst: *mut c_void,
     src: *const c_void,
     len: usize,
@@ -260,7 +294,7 @@ unsafe fn copy_on(
 /// # Safety
 /// `dst` is `len` bytes of the stream's GPU, `src` of `peer`, until the copy is done.
 unsafe fn copy_from_peer(
-    stream: &Stream,
+    stream: &RocmStream,
     dst: *mut c_void,
     peer: &Gpu,
     src: *const c_void,
@@ -271,4 +305,125 @@ unsafe fn copy_from_peer(
     // SAFETY: the caller's promise.
     let status = unsafe { api::hipMemcpyPeerAsync(dst, to, src, from, len, stream.handle()) };
     check("hipMemcpyPeerAsync", status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::gpu;
+    use super::*;
+    use crate::rocm_backend::RocmStorage;
+    use crate::DType;
+
+    fn bytes(length: usize, seed: u8) -> Vec<u8> {
+        (0..length).map(|i| (i % 251) as u8 ^ seed).collect()
+    }
+
+    fn uploaded(data: &[u8], device: &RocmDevice) -> HipResult<DeviceMemory> {
+        let mut memory = DeviceMemory::alloc(data.len(), device)?;
+        memory.copy_from_host(data)?;
+        Ok(memory)
+    }
+
+    fn downloaded(memory: &DeviceMemory) -> HipResult<Vec<u8>> {
+        let mut data = vec![0; memory.size()];
+        memory.copy_to_host(&mut data)?;
+        Ok(data)
+    }
+
+    #[test]
+    fn a_reader_is_read_as_far_as_memory_goes() -> crate::Result<()> {
+        let Some(device) = gpu("a_reader_is_read_as_far_as_memory_goes") else {
+            return Ok(());
+        };
+        const MIB: usize = 1 << 20;
+        let sizes = [0, 1, 63, 65, 2 * MIB - 1, 2 * MIB + 1, 11 * MIB + 5];
+        for (size, seed) in sizes.into_iter().zip(0..) {
+            let data = bytes(size + 3, seed);
+            let mut reader = &data[..];
+            let mut memory = DeviceMemory::alloc(size, &device)?;
+            memory.copy_from_reader(&mut reader)?;
+            assert_eq!(reader.len(), 3);
+            assert!(downloaded(&memory)? == data[..size], "{size} bytes");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn whole_copies_have_the_length_of_the_memory() -> HipResult<()> {
+        let Some(device) = gpu("whole_copies_have_the_length_of_the_memory") else {
+            return Ok(());
+        };
+        let mut memory = uploaded(&bytes(8, 0), &device)?;
+        for got in [0, 7, 9] {
+            let results = [
+                memory.copy_from_host(&bytes(got, 1)),
+                memory.copy_to_host(&mut bytes(got, 1)),
+            ];
+            for result in results {
+                match result {
+                    Err(RocmError::LengthMismatch {
+                        expected: 8,
+                        got: reported,
+                        ..
+                    }) => assert_eq!(reported, got),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(downloaded(&memory)?, bytes(8, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_range_is_read_alone() -> HipResult<()> {
+        let Some(device) = gpu("a_range_is_read_alone") else {
+            return Ok(());
+        };
+        let memory = uploaded(&bytes(10_000, 0), &device)?;
+        let mut part = vec![0; 100];
+        memory.copy_range_to_host(9_900, &mut part)?;
+        assert_eq!(part, bytes(10_000, 0)[9_900..]);
+        memory.copy_range_to_host(10_000, &mut [])?;
+        for (offset, len) in [(9_901, 100), (10_001, 0), (usize::MAX, 2), (0, 10_001)] {
+            match memory.copy_range_to_host(offset, &mut vec![0; len]) {
+                Err(error @ RocmError::OutOfRange { .. }) => {
+                    let text = format!("{len} bytes from {offset} on");
+                    assert!(error.to_string().contains(&text), "{error}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_part_is_overwritten_alone() -> HipResult<()> {
+        let Some(device) = gpu("a_part_is_overwritten_alone") else {
+            return Ok(());
+        };
+        let source = uploaded(&bytes(1000, 9), &device)?;
+        let mut memory = uploaded(&bytes(1000, 0), &device)?;
+        memory.copy_from(10, &source, 500, 30)?;
+        let mut expected = bytes(1000, 0);
+        expected[10..40].copy_from_slice(&bytes(1000, 9)[500..530]);
+        assert_eq!(downloaded(&memory)?, expected);
+        for (offset, src_offset, len) in [(990, 0, 11), (0, 990, 11), (usize::MAX, 0, 1)] {
+            let result = memory.copy_from(offset, &source, src_offset, len);
+            assert!(
+                matches!(result, Err(RocmError::OutOfRange { .. })),
+                "{result:?}"
+            );
+        }
+        assert_eq!(downloaded(&memory)?, expected);
+        Ok(())
+    }
+
+    #[test]
+    fn sizes_hold_whole_elements() {
+        let Some(device) = gpu("sizes_hold_whole_elements") else {
+            return;
+        };
+        let error = RocmStorage::new(7, DType::F32, &device).expect_err("7 is no multiple of 4");
+        assert!(error.to_string().contains("7 bytes"), "{error}");
+    }
 }

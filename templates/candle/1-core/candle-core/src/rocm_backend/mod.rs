@@ -8,26 +8,34 @@ mod api;
 mod backend_device;
 mod backend_storage;
 pub mod device;
+pub mod driver;
 pub mod error;
 mod event;
 mod gpu;
 mod hip;
 mod installation;
 mod loaded;
-pub mod memory;
+mod map;
+#[allow(dead_code)] // Later phases call the rest.
+mod memory;
 mod memory_stats;
 mod parts;
 mod queue;
 mod rocm_error;
+#[allow(dead_code)] // Later phases call the rest.
+mod slice;
 mod staging;
+#[allow(dead_code)] // Later phases call the rest.
 pub mod storage;
+#[allow(dead_code)] // Later phases call the rest.
+mod storage_slice;
 mod stream;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
-pub use device::{device_count, is_available, RocmDevice};
-pub use error::{not_generated, RocmError};
-pub use event::Event;
-pub use memory::DeviceMemory;
+pub use device::{device_count, is_available, DeviceId, RocmDevice};
+pub use error::{not_generated, RocmError, WrapErr};
+pub use map::{kernel_name, Map1, Map1Any, Map2, Map2Any, Map2InPlace, Map3};
 pub use memory_stats::MemoryStats;
 pub use storage::RocmStorage;
+pub use storage_slice::{RocmDType, RocmStorageSlice, S};

@@ -1,14 +1,18 @@
 //! A stream together with the memory that is used in its order.
 use super::allocator::{Allocator, Block};
-use super::event::Event;
+use super::event::RocmEvent;
 use super::gpu::Gpu;
 use super::hip::HipResult;
 use super::parts::QueueParts;
 use super::staging::Staging;
-use super::stream::Stream;
+use super::stream::RocmStream;
 use super::{MemoryStats, RocmError};
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+
+/// How many queues there have been.
+static QUEUES: AtomicUsize = AtomicUsize::new(0);
 
 /// The stream and memory that equal devices share.
 pub(super) struct Queue {
@@ -16,7 +20,9 @@ pub(super) struct Queue {
     pub(super) parts: QueueParts,
     staging: Staging,
     pub(super) allocator: Allocator,
-    stream: Stream,
+    stream: Arc<RocmStream>,
+    /// No other queue has it.
+    number: usize,
 }
 
 impl Queue {
@@ -30,12 +36,12 @@ impl Queue {
         if let Some(queue) = shared {
             return Ok(queue);
         }
-        register(&mut queues, Stream::shared(gpu))
+        register(&mut queues, RocmStream::shared(gpu))
     }
 
     /// A new stream.
     pub(super) fn own(gpu: &'static Gpu) -> HipResult<Arc<Self>> {
-        register(&mut gpu.queues(), Stream::new(gpu)?)
+        register(&mut gpu.queues(), RocmStream::new(gpu)?)
     }
 
     /// A stream of somebody else's. It is not in the GPU's list: who finds a queue there may be the last to have it, and
@@ -45,19 +51,25 @@ impl Queue {
     /// `handle` is a stream of `gpu` and outlives the queue.
     pub(super) unsafe fn external(gpu: &'static Gpu, handle: *mut c_void) -> HipResult<Arc<Self>> {
         // SAFETY: the caller's promise.
-        Self::new(unsafe { Stream::external(gpu, handle.cast()) })
+        Self::new(unsafe { RocmStream::external(gpu, handle.cast()) })
     }
 
-    fn new(stream: Stream) -> HipResult<Arc<Self>> {
+    fn new(stream: RocmStream) -> HipResult<Arc<Self>> {
         Ok(Arc::new(Self {
             parts: QueueParts::default(),
             staging: Staging::default(),
             allocator: Allocator::new(stream.gpu())?,
-            stream,
+            stream: Arc::new(stream),
+            number: QUEUES.fetch_add(1, Ordering::Relaxed),
         }))
     }
 
-    pub(super) fn stream(&self) -> &Stream {
+    /// Tells the queue from all others of the program.
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn stream(&self) -> &Arc<RocmStream> {
         &self.stream
     }
 
@@ -67,7 +79,7 @@ impl Queue {
     }
 
     /// Takes a block back once the stream's work so far and `readers` are done.
-    pub(super) fn free(&self, block: Block, readers: Vec<Event>) {
+    pub(super) fn free(&self, block: Block, readers: Vec<RocmEvent>) {
         self.allocator.free(block, readers, &self.stream);
     }
 
@@ -110,7 +122,7 @@ impl Drop for Queue {
 }
 
 /// A queue for a stream, noted in its GPU's list.
-fn register(queues: &mut Vec<Weak<Queue>>, stream: Stream) -> HipResult<Arc<Queue>> {
+fn register(queues: &mut Vec<Weak<Queue>>, stream: RocmStream) -> HipResult<Arc<Queue>> {
     let queue = Queue::new(stream)?;
     queues.retain(|queue| queue.strong_count() > 0);
     queues.push(Arc::downgrade(&queue));
@@ -129,9 +141,9 @@ mod tests {
         }
         let gpu = Gpu::get(0)?;
         let mut queues = vec![Weak::new()];
-        let first = register(&mut queues, Stream::new(gpu)?)?;
+        let first = register(&mut queues, RocmStream::new(gpu)?)?;
         assert_eq!(queues.len(), 1);
-        let second = register(&mut queues, Stream::new(gpu)?)?;
+        let second = register(&mut queues, RocmStream::new(gpu)?)?;
         let both = [&first, &second];
         assert_eq!(queues.len(), 2);
         for (listed, queue) in queues.iter().zip(both) {
@@ -139,7 +151,7 @@ mod tests {
             assert!(Arc::ptr_eq(&listed, queue));
         }
         drop(first);
-        let third = register(&mut queues, Stream::new(gpu)?)?;
+        let third = register(&mut queues, RocmStream::new(gpu)?)?;
         assert_eq!(queues.len(), 2);
         for (listed, queue) in queues.iter().zip([&second, &third]) {
             let listed = listed.upgrade().expect("somebody has it");

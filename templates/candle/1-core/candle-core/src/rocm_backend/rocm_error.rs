@@ -1,4 +1,5 @@
 //! The backend's errors. Programs that match on them compile with and without the feature: the dummy backend has them.
+use crate::DType;
 
 /// An error of the ROCm backend.
 #[derive(thiserror::Error, Debug)]
@@ -115,11 +116,29 @@ pub enum RocmError {
         got: usize,
     },
 
+    #[error("{call}: {len} bytes do not fit into the {size} of the destination")]
+    TooShort {
+        call: &'static str,
+        len: usize,
+        size: usize,
+    },
+
+    #[error("{msg}, expected: {expected:?}, got: {got:?}")]
+    UnexpectedDType {
+        msg: &'static str,
+        expected: DType,
+        got: DType,
+    },
+
     #[error("`{op}` is not available on ROCm yet: it comes with phase {phase} of candle-rocm, which this build does not have (`candle-rocm status CANDLE` on its tree says whether it can be applied)")]
     NotGenerated { op: &'static str, phase: u32 },
 
     #[error("{0}")]
     Other(String),
+
+    /// An error of another library.
+    #[error(transparent)]
+    Foreign(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl From<String> for RocmError {
@@ -131,5 +150,22 @@ impl From<String> for RocmError {
 impl From<&str> for RocmError {
     fn from(message: &str) -> Self {
         Self::Other(message.to_string())
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for RocmError {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self::Foreign(error)
+    }
+}
+
+/// Makes Candle's error of an error of this backend, or of what becomes one.
+pub trait WrapErr<O> {
+    fn w(self) -> std::result::Result<O, crate::Error>;
+}
+
+impl<O, E: Into<RocmError>> WrapErr<O> for std::result::Result<O, E> {
+    fn w(self) -> std::result::Result<O, crate::Error> {
+        Ok(self.map_err(Into::into)?)
     }
 }

@@ -4,10 +4,10 @@
 //! that the stream has queued, and the host waits. So bytes are first written into pinned buffers, a piece at a time. A
 //! buffer is filled by as many uploads as fit, then marked with an event, and filled again once that has come.
 use super::api;
-use super::event::Event;
+use super::event::RocmEvent;
 use super::gpu::lock;
 use super::hip::{check, HipResult};
-use super::stream::Stream;
+use super::stream::RocmStream;
 use super::RocmError;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -32,7 +32,7 @@ struct Buffers {
     /// Without an event: the next upload goes into the last one that has room.
     open: Vec<Buffer>,
     /// With the end of the last copy from each; the first one was full earliest.
-    full: VecDeque<(Buffer, Event)>,
+    full: VecDeque<(Buffer, RocmEvent)>,
 }
 
 /// `BUFFER_SIZE` bytes of pinned memory, which copies may read up to `used`.
@@ -62,7 +62,7 @@ impl Staging {
         dst: *mut c_void,
         size: usize,
         mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
-        stream: &Stream,
+        stream: &RocmStream,
     ) -> Result<(), E> {
         let mut done = 0;
         while done < size {
@@ -85,12 +85,12 @@ impl Staging {
 
 impl Buffers {
     /// One with room: that which was filled last, a new one, or the one that was full earliest.
-    fn take(&mut self, stream: &Stream) -> HipResult<Buffer> {
+    fn take(&mut self, stream: &RocmStream) -> HipResult<Buffer> {
         while let Some(buffer) = self.open.pop() {
             if buffer.used < BUFFER_SIZE {
                 return Ok(buffer);
             }
-            match Event::record(stream) {
+            match RocmEvent::record(stream) {
                 Ok(read) => self.full.push_back((buffer, read)),
                 Err(error) => {
                     self.open.push(buffer);
@@ -115,7 +115,7 @@ impl Drop for Filling<'_> {
 }
 
 impl Buffer {
-    fn new(stream: &Stream) -> HipResult<Self> {
+    fn new(stream: &RocmStream) -> HipResult<Self> {
         stream.gpu().make_current()?;
         let mut ptr = std::ptr::null_mut();
         // SAFETY: `ptr` lives through the call.
@@ -142,7 +142,12 @@ impl Buffer {
     ///
     /// # Safety
     /// `dst` is memory of the stream's GPU, `length` bytes at least, until the copy is done.
-    unsafe fn copy(&mut self, dst: *mut c_void, length: usize, stream: &Stream) -> HipResult<()> {
+    unsafe fn copy(
+        &mut self,
+        dst: *mut c_void,
+        length: usize,
+        stream: &RocmStream,
+    ) -> HipResult<()> {
         let src = self.room()[..length].as_ptr().cast();
         self.used += length.next_multiple_of(ALIGNMENT);
         stream.gpu().make_current()?;

@@ -1,12 +1,15 @@
 //! The order in which a GPU does its work.
 use super::api;
-use super::event::Event;
+use super::event::RocmEvent;
 use super::gpu::Gpu;
 use super::hip::{check, HipResult};
+use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
 
 /// A stream of a GPU: its default one, one of our own, or one of the program's other code.
-pub(super) struct Stream {
+///
+/// It is `Send` and `Sync`, since HIP takes calls for a stream from any thread.
+pub struct RocmStream {
     /// Null for the default stream.
     handle: api::hipStream_t,
     gpu: &'static Gpu,
@@ -15,11 +18,11 @@ pub(super) struct Stream {
 }
 
 // SAFETY: HIP's stream functions may be called from any thread, and the handle is destroyed once, in `drop`.
-unsafe impl Send for Stream {}
+unsafe impl Send for RocmStream {}
 // SAFETY: as above.
-unsafe impl Sync for Stream {}
+unsafe impl Sync for RocmStream {}
 
-impl Stream {
+impl RocmStream {
     /// The stream that all users of the GPU share.
     pub(super) fn shared(gpu: &'static Gpu) -> Self {
         Self {
@@ -69,24 +72,50 @@ impl Stream {
         self.handle.is_null()
     }
 
+    /// Its `hipStream_t`, null for the default stream. It is valid as long as this value exists.
+    pub fn hip_stream(&self) -> *mut c_void {
+        self.handle.cast()
+    }
+
+    /// Its GPU's number among those that the runtime can see, from 0.
+    pub fn ordinal(&self) -> usize {
+        self.gpu.ordinal()
+    }
+
     /// Waits on the host until everything queued so far is done.
-    pub(super) fn synchronize(&self) -> HipResult<()> {
+    pub fn synchronize(&self) -> HipResult<()> {
         self.gpu.make_current()?;
         // SAFETY: the handle is valid until `drop`, and null names the current GPU's default stream.
         let status = unsafe { api::hipStreamSynchronize(self.handle) };
         check("hipStreamSynchronize", status)
     }
 
+    /// The end of what is queued on the stream now.
+    pub fn record_event(&self) -> HipResult<RocmEvent> {
+        RocmEvent::record(self)
+    }
+
     /// Lets what is queued from now on wait for an event of any stream or GPU. The host goes on.
-    pub(super) fn wait(&self, event: &Event) -> HipResult<()> {
+    pub fn wait(&self, event: &RocmEvent) -> HipResult<()> {
         self.gpu.make_current()?;
         // SAFETY: both handles are valid, and HIP keeps what it needs of the event should it be dropped.
         let status = unsafe { api::hipStreamWaitEvent(self.handle, event.handle(), 0) };
         check("hipStreamWaitEvent", status)
     }
+
+    /// Lets what is queued from now on wait for what another stream has queued. The host goes on.
+    pub fn join(&self, other: &RocmStream) -> HipResult<()> {
+        self.wait(&other.record_event()?)
+    }
 }
 
-impl Drop for Stream {
+impl std::fmt::Debug for RocmStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RocmStream({:?} of {})", self.handle, self.ordinal())
+    }
+}
+
+impl Drop for RocmStream {
     fn drop(&mut self) {
         if self.own {
             // SAFETY: created by `new`, and nobody has it any more. HIP finishes what is queued. A failure means that
@@ -96,15 +125,15 @@ impl Drop for Stream {
     }
 }
 
-impl PartialEq for Stream {
+impl PartialEq for RocmStream {
     fn eq(&self, other: &Self) -> bool {
         (self.gpu.ordinal(), self.handle) == (other.gpu.ordinal(), other.handle)
     }
 }
 
-impl Eq for Stream {}
+impl Eq for RocmStream {}
 
-impl Hash for Stream {
+impl Hash for RocmStream {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.gpu.ordinal(), self.handle).hash(state);
     }

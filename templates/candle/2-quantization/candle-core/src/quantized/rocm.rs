@@ -20,7 +20,7 @@ impl QRocmStorage {
     pub fn zeros(device: &RocmDevice, elem_count: usize, dtype: GgmlDType) -> Result<Self> {
         let size = elem_count.div_ceil(dtype.block_size()) * dtype.type_size();
         let mut zeros = Self::uninit(device, size, dtype)?;
-        zeros.blocks.hip_memory_mut().fill_zero()?;
+        zeros.blocks.memory_mut().fill_zero()?;
         Ok(zeros)
     }
 
@@ -59,7 +59,7 @@ impl QRocmStorage {
 
     /// The address of the blocks on the device.
     pub fn device_ptr(&self) -> Result<*const u8> {
-        Ok(self.blocks.hip_memory().as_ptr().cast())
+        Ok(self.blocks.memory().as_ptr().cast())
     }
 
     /// Makes these the blocks of f32 numbers on the device. The host rounds them, as for CUDA.
@@ -156,7 +156,7 @@ pub(super) fn read_tensor(
     let block = vec![0; dtype.type_size()];
     qtensor_from_ggml(dtype, &block, vec![0], &Device::Rocm(device.clone()))?;
     let mut read = QRocmStorage::uninit(device, size, dtype)?;
-    read.blocks.hip_memory_mut().copy_from_reader(reader)?;
+    read.blocks.memory_mut().copy_from_reader(reader)?;
     QTensor::new(QStorage::Rocm(read), shape)
 }
 

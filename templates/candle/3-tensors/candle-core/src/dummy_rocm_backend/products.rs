@@ -1,4 +1,13 @@
-//! Settings of matrix products, without effect.
+//! Products of matrices: their settings, without effect, and rocBLAS, which nobody gets.
+use super::RocmDevice;
+use crate::{Error, Result};
+use std::ffi::c_void;
+
+impl RocmDevice {
+    pub fn with_rocblas<T>(&self, _: impl FnOnce(*mut c_void) -> T) -> Result<T> {
+        Err(Error::NotCompiledWithRocmSupport)
+    }
+}
 
 /// Whether products of f16 matrices may be less precise than their type: there are none.
 pub fn gemm_reduced_precision_f16() -> bool {

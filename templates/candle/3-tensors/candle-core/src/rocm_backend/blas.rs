@@ -7,7 +7,7 @@ use super::allocator::Block;
 use super::hip::{forget_last_error, static_text, HipResult};
 use super::plan::table::Element;
 use super::plan::Pointer;
-use super::stream::Stream;
+use super::stream::RocmStream;
 use super::{api, installation, RocmError};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -177,7 +177,7 @@ unsafe impl Send for Blas {}
 
 impl Blas {
     /// On `stream`, which outlives it.
-    pub(super) fn new(stream: &Stream) -> HipResult<Self> {
+    pub(super) fn new(stream: &RocmStream) -> HipResult<Self> {
         stream.gpu().make_current()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: `handle` lives through the call, and the stream's GPU is the current device.
@@ -222,6 +222,11 @@ impl Blas {
         check("rocblas_set_workspace", unsafe {
             api::rocblas_set_workspace(self.handle, address, size)
         })
+    }
+
+    /// For calls of rocBLAS, which must come while this value lives.
+    pub(super) fn handle(&self) -> api::rocblas_handle {
+        self.handle
     }
 
     /// Ends the handle; what it worked in is left over.

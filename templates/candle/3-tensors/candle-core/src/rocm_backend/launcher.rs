@@ -5,8 +5,9 @@ use super::blas_kernels::Multiplier;
 use super::gpu::Gpu;
 use super::hip::HipResult;
 use super::kernels::{Function, Loader};
+use super::memory::DeviceMemory;
 use super::plan::{Card, Kernel, Launch, Launcher, Limits, Pointer, Refusal, Tuning};
-use super::{DeviceMemory, RocmDevice, RocmError, RocmStorage};
+use super::{RocmDevice, RocmError, RocmStorage};
 
 /// In the crate's own tests launches are cut early and kernels stride soon, so that small tensors take many launches.
 const LIMITS: Limits = if cfg!(test) {
@@ -122,11 +123,11 @@ impl RocmDevice {
 impl RocmStorage {
     /// The address of the memory, for kernels that read it.
     pub(super) fn pointer(&self) -> Pointer {
-        Pointer(self.hip_memory().as_ptr().cast_mut())
+        Pointer(self.memory().as_ptr().cast_mut())
     }
 
     /// The address of the memory, for kernels that write it: they come after copies of it to other streams.
     pub(super) fn pointer_mut(&mut self) -> Pointer {
-        Pointer(self.hip_memory_mut().as_mut_ptr())
+        Pointer(self.memory_mut().as_mut_ptr())
     }
 }

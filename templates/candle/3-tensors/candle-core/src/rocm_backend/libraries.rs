@@ -7,8 +7,9 @@ use super::miopen::Miopen;
 use super::queue::Queue;
 #[cfg(feature = "rocm-rocrand")]
 use super::rocrand::Generator;
-#[cfg(feature = "rocm-rocrand")]
 use super::RocmDevice;
+use crate::Result;
+use std::ffi::c_void;
 use std::sync::Mutex;
 
 impl Queue {
@@ -52,6 +53,22 @@ impl Queue {
     }
 }
 
+impl RocmDevice {
+    /// Lets `run` use the device's `rocblas_handle`, whose stream is the device's, with the GPU as current device.
+    /// rocBLAS is loaded for the first caller, and nobody else uses the handle meanwhile.
+    ///
+    /// It returns the handle to the state in which it got it: stream, workspace, modes of pointers, atomics and math.
+    pub fn with_rocblas<T>(&self, run: impl FnOnce(*mut c_void) -> T) -> Result<T> {
+        self.gpu().make_current()?;
+        let mut run = Some(run);
+        let result = self.queue().with_blas(|blas| {
+            let run = run.take().expect("what cannot fail is not run again");
+            Ok(run(blas.handle().cast()))
+        });
+        Ok(result?)
+    }
+}
+
 #[cfg(feature = "rocm-rocrand")]
 impl RocmDevice {
     /// Lets `run` draw from the sequence of the device's seed, with the GPU as current device. rocRAND is loaded for the
@@ -85,4 +102,27 @@ fn with<L, T>(
         None => load()?,
     };
     run(loaded.insert(library))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rocm_backend::testing::gpu;
+
+    #[test]
+    fn programs_get_the_handle_that_products_use() -> Result<()> {
+        let Some(device) = gpu("programs_get_the_handle_that_products_use") else {
+            return Ok(());
+        };
+        let handle = device.with_rocblas(|handle| handle as usize)?;
+        assert_ne!(handle, 0);
+        let own = device
+            .queue()
+            .with_blas(|blas| Ok(blas.handle() as usize))?;
+        assert_eq!(handle, own);
+        // Another stream has another one.
+        let other = RocmDevice::new_with_stream(0)?;
+        assert_ne!(other.with_rocblas(|handle| handle as usize)?, handle);
+        Ok(())
+    }
 }

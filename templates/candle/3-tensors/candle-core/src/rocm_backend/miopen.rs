@@ -1,10 +1,11 @@
 //! Convolutions and activations by MIOpen, for programs with the feature `rocm-miopen`.
 use super::hip::{forget_last_error, static_text, HipResult};
+use super::memory::DeviceMemory;
 use super::plan::table::Element;
 use super::plan::Pointer;
 use super::room::lacks_memory;
-use super::stream::Stream;
-use super::{api, installation, DeviceMemory, RocmDevice, RocmError};
+use super::stream::RocmStream;
+use super::{api, installation, RocmDevice, RocmError};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,7 @@ unsafe impl Send for Miopen {}
 
 impl Miopen {
     /// On `stream`, which outlives it.
-    pub(super) fn new(stream: &Stream) -> HipResult<Self> {
+    pub(super) fn new(stream: &RocmStream) -> HipResult<Self> {
         stream.gpu().make_current()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: `handle` lives through the call, and the stream is of the current device.

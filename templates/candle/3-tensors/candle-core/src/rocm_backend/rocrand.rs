@@ -1,7 +1,7 @@
 //! Random numbers by rocRAND, for programs with the feature `rocm-rocrand`.
 use super::hip::{forget_last_error, HipResult};
 use super::plan::Pointer;
-use super::stream::Stream;
+use super::stream::RocmStream;
 use super::{api, installation, RocmError};
 
 /// rocRAND's numbers: the sequence of a seed, drawn on one stream.
@@ -27,7 +27,7 @@ pub(super) enum Precision {
 impl Generator {
     /// On `stream`, which outlives it. rocRAND aborts the process where there is no GPU: that there is a stream says that
     /// there is one.
-    pub(super) fn new(stream: &Stream) -> HipResult<Self> {
+    pub(super) fn new(stream: &RocmStream) -> HipResult<Self> {
         stream.gpu().make_current()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: `handle` lives through the call, and the stream's GPU is the current device.

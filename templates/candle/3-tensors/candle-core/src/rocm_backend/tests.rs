@@ -1,8 +1,9 @@
 //! What HIP is asked for, where results cannot show it: what is taken is given back, a GPU is made current where there
 //! are several, and nothing is done twice.
 use super::hip::HipResult;
+use super::memory::DeviceMemory;
 use super::testing::{gpu, gpu_of, is_alone, with_calls};
-use super::{api, device_count, DeviceMemory, RocmDevice};
+use super::{api, device_count, RocmDevice};
 use crate::quantized::{gguf_file, GgmlType, QTensor};
 use crate::{Device, Result, Tensor};
 use std::io::Cursor;
@@ -23,7 +24,7 @@ fn an_event_is_destroyed_once() -> Result<()> {
         ("hipEventRecord", 1),
         ("hipEventDestroy", 0),
     ];
-    let event = with_calls(&made, || device.record_event())?;
+    let event = with_calls(&made, || device.rocm_stream().record_event())?;
     event.synchronize()?;
     assert!(event.is_done()?);
     with_calls(&[("hipEventDestroy", 1)], || drop(event));
@@ -138,7 +139,7 @@ fn a_stream_has_done_its_work_when_its_last_device_is_dropped() -> Result<()> {
     }
     let mut memory = DeviceMemory::alloc(16 * MIB, &device)?;
     memory.fill_zero()?;
-    let done = device.record_event()?;
+    let done = device.rocm_stream().record_event()?;
     drop(memory);
     with_calls(&[("hipStreamSynchronize", 1)], || drop(device));
     assert!(done.is_done()?);
@@ -155,7 +156,7 @@ fn streams_of_others_are_not_destroyed() -> Result<()> {
         return Ok(());
     }
     // SAFETY: `owner` keeps the stream.
-    let guest = unsafe { RocmDevice::from_raw_stream(0, owner.raw_stream()) }?;
+    let guest = unsafe { RocmDevice::from_raw_stream(0, owner.rocm_stream().hip_stream()) }?;
     let default = RocmDevice::new(0)?;
     with_calls(&[("hipStreamDestroy", 0)], || {
         drop(guest);
@@ -171,8 +172,8 @@ fn the_default_stream_is_null() -> Result<()> {
         return Ok(());
     };
     let default = RocmDevice::new(0)?;
-    assert!(default.raw_stream().is_null());
-    assert!(!own.raw_stream().is_null());
+    assert!(default.rocm_stream().hip_stream().is_null());
+    assert!(!own.rocm_stream().hip_stream().is_null());
     assert_ne!(default, own);
     assert_eq!(default, RocmDevice::new(0)?);
     Ok(())
@@ -352,7 +353,7 @@ fn only_readers_that_have_not_come_are_waited_for() -> Result<()> {
     }
     memory.read_by(&one)?;
     memory.read_by(&other)?;
-    if !one.record_event()?.is_done()? {
+    if !one.rocm_stream().record_event()?.is_done()? {
         waits(&mut memory, 2);
     }
     Ok(())

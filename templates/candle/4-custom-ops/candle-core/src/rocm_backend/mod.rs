@@ -9,8 +9,11 @@ mod backend_device;
 mod backend_storage;
 mod blas;
 mod blas_kernels;
+mod builder_arg;
 mod custom_kernel;
+mod custom_module;
 pub mod device;
+pub mod driver;
 mod element;
 pub mod error;
 mod event;
@@ -24,7 +27,8 @@ mod kernels;
 mod launcher;
 mod libraries;
 mod loaded;
-pub mod memory;
+mod map;
+mod memory;
 mod memory_stats;
 #[cfg(feature = "rocm-miopen")]
 mod miopen;
@@ -37,11 +41,13 @@ mod rocm_error;
 #[cfg(feature = "rocm-rocrand")]
 mod rocrand;
 mod room;
+mod slice;
 mod staging;
 pub mod storage;
+mod storage_slice;
 mod stream;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -50,12 +56,11 @@ pub use blas::{
     set_gemm_reduced_precision_bf16, set_gemm_reduced_precision_f16,
     set_gemm_reduced_precision_f32,
 };
-pub use custom_kernel::{KernelArg, LaunchConfig, RocmFunction, RocmModule};
-pub use device::{device_count, is_available, RocmDevice};
-pub use error::{not_generated, RocmError};
-pub use event::Event;
-pub use memory::DeviceMemory;
+pub use device::{device_count, is_available, DeviceId, RocmDevice};
+pub use error::{not_generated, RocmError, WrapErr};
+pub use map::{kernel_name, Map1, Map1Any, Map2, Map2Any, Map2InPlace, Map3};
 pub use memory_stats::MemoryStats;
 #[cfg(feature = "rocm-miopen")]
 pub use miopen::{miopen_activations, set_miopen_activations};
 pub use storage::RocmStorage;
+pub use storage_slice::{RocmDType, RocmStorageSlice, S};

@@ -33,11 +33,12 @@ pub(crate) struct Loader {
 /// called. Few in the crate's own tests.
 const KEPT: usize = if cfg!(test) { 2 } else { 64 };
 
-/// A source of the user's, and what became of it.
+/// What a module of the user's was made of, and the module.
 #[derive(Debug)]
 struct Compiled {
     file: String,
-    source: String,
+    /// HIP source, or a code object.
+    bytes: Vec<u8>,
     module: Arc<Module>,
 }
 
@@ -96,19 +97,49 @@ impl Loader {
     /// Compiles and loads a source of the user's, with the headers of the backend's own kernels at hand, or finds it
     /// loaded; the caller has made the GPU the current device.
     pub(crate) fn compile(&self, file: &str, source: &str) -> HipResult<Arc<Module>> {
+        self.kept(file, source.as_bytes(), || {
+            Compiler::find()?.load(&self.unit(file, source))
+        })
+    }
+
+    /// Loads the first of the user's code objects that is for the GPU, or finds it loaded; the caller has made the GPU the
+    /// current device. Each object has the name of its architecture, such as "gfx90a" or "gfx90a:xnack-".
+    pub(crate) fn load_code(
+        &self,
+        file: &str,
+        objects: &[(&str, &[u8])],
+    ) -> HipResult<Arc<Module>> {
+        let fitting = objects.iter().find(|(name, _)| fits(name, &self.gpu));
+        let (_, code) = fitting.ok_or_else(|| {
+            let names: Vec<&str> = objects.iter().map(|(name, _)| *name).collect();
+            let names = names.join(", ");
+            format!(
+                "{file} has no code object for {}, only for: {names}",
+                self.gpu
+            )
+        })?;
+        self.kept(file, code, || Module::load(code))
+    }
+
+    /// The module that was made of these bytes, or else the one that `make` makes.
+    fn kept(
+        &self,
+        file: &str,
+        bytes: &[u8],
+        make: impl FnOnce() -> HipResult<Module>,
+    ) -> HipResult<Arc<Module>> {
         let mut compiled = lock(&self.compiled);
         let known = compiled
             .iter()
-            .position(|c| c.source == source && c.file == file);
+            .position(|c| c.bytes == bytes && c.file == file);
         let entry = match known.and_then(|place| compiled.remove(place)) {
             Some(entry) => entry,
             None => {
-                let unit = self.unit(file, source);
-                let module = self.checked(Compiler::find()?.load(&unit))?;
+                let module = self.checked(make())?;
                 compiled.truncate(KEPT - 1);
                 Compiled {
                     file: file.to_string(),
-                    source: source.to_string(),
+                    bytes: bytes.to_vec(),
                     module: Arc::new(module),
                 }
             }
@@ -158,6 +189,16 @@ impl Loader {
     }
 }
 
+/// Whether a code object's architecture is a GPU's: the same processor, and no feature that the GPU has otherwise.
+fn fits(object: &str, gpu: &str) -> bool {
+    let mut has = gpu.split(':');
+    let mut asks = object.split(':');
+    has.next() == asks.next() && {
+        let has: Vec<&str> = has.collect();
+        asks.all(|feature| has.contains(&feature))
+    }
+}
+
 impl Slots {
     fn new(family: &Family) -> Self {
         Self {
@@ -185,6 +226,18 @@ mod tests {
             message: "message".to_string(),
         };
         loader.checked(Err(error)).expect_err("it was an error")
+    }
+
+    #[test]
+    fn a_code_object_fits_its_processor_and_its_features() {
+        let gpu = "gfx90a:sramecc+:xnack-";
+        for name in ["gfx90a", "gfx90a:xnack-", "gfx90a:sramecc+:xnack-", gpu] {
+            assert!(fits(name, gpu), "{name}");
+        }
+        for name in ["gfx90", "gfx942", "gfx90a:xnack+", "gfx942:xnack-", ""] {
+            assert!(!fits(name, gpu), "{name}");
+        }
+        assert!(!fits("gfx1100:xnack-", "gfx1100"));
     }
 
     #[test]

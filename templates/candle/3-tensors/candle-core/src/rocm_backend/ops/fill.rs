@@ -33,7 +33,7 @@ pub(in crate::rocm_backend) fn zeros_impl(
     dtype: DType,
 ) -> Result<RocmStorage> {
     let mut zeros = uninit(shape.elem_count(), dtype, device)?;
-    zeros.hip_memory_mut().fill_zero()?;
+    zeros.memory_mut().fill_zero()?;
     Ok(zeros)
 }
 

@@ -1,7 +1,8 @@
 //! A device in disguise.
 use crate::rocm_backend::hip::HipResult;
+use crate::rocm_backend::memory::DeviceMemory;
 use crate::rocm_backend::plan::{Card, Launch, Launcher, Limits, Pointer, Tuning};
-use crate::rocm_backend::{DeviceMemory, RocmDevice, RocmError};
+use crate::rocm_backend::{RocmDevice, RocmError};
 
 /// A device that plans take for another card, or that has other limits.
 pub(crate) struct Disguised<'a> {

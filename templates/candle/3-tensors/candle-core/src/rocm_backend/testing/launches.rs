@@ -20,7 +20,7 @@ pub(crate) struct Launched {
 
 impl Launched {
     /// A call of rocBLAS: rows, columns and products for a grid.
-    pub(crate) fn product(product: &Product) -> Self {
+    pub(in crate::rocm_backend) fn product(product: &Product) -> Self {
         Self {
             kernel: "product".into(),
             grid: [product.m, product.n, product.batch].map(|number| number as u32),
