@@ -12,8 +12,19 @@ pub enum Module {}
 #[derive(Debug, Clone, Copy)]
 pub enum Function {}
 
+/// What a kernel takes in one place.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    pub size: usize,
+    pub is_memory: bool,
+}
+
 impl Module {
     pub fn function(&self, _: &str) -> Result<Function> {
+        match *self {}
+    }
+
+    pub fn parameters(&self, _: &str) -> Option<Arc<[Parameter]>> {
         match *self {}
     }
 }

@@ -40,6 +40,8 @@ pub struct RocmModule {
 #[derive(Debug, Clone)]
 pub struct RocmFunction {
     function: kernels::Function,
+    /// What it takes, if its code says so: AMD's does.
+    parameters: Option<Arc<[kernels::Parameter]>>,
     module: RocmModule,
 }
 
@@ -72,11 +74,11 @@ pub struct LaunchArgs<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Value {
+pub(super) enum Value {
     /// The argument itself.
     Address(u64),
-    /// Where the argument is, on the host.
-    Place(*const c_void),
+    /// Where the argument is, on the host, and how many bytes it has.
+    Place(*const c_void, usize),
 }
 
 /// What a kernel takes as an argument: a reference to memory, for which the kernel declares a pointer, or to a value, for
@@ -138,6 +140,7 @@ impl RocmModule {
     pub fn function(&self, name: &str) -> Result<RocmFunction> {
         Ok(RocmFunction {
             function: self.module.function(name)?,
+            parameters: self.module.parameters(name),
             module: self.clone(),
         })
     }
@@ -184,7 +187,8 @@ impl<'a> LaunchArgs<'a> {
     /// Queues the kernel, and returns at once.
     ///
     /// It comes after what the streams of its memory have queued, and before what they queue from now on. Memory and
-    /// streams of other GPUs than the kernel's are refused, and so are launches without threads.
+    /// streams of other GPUs than the kernel's are refused, and so are launches without threads. So are,
+    /// on AMD GPUs, arguments of another number or size than the kernel's code says.
     ///
     /// # Safety
     /// The arguments are as many as the kernel has parameters, in their order and of their types, and the kernel stays
@@ -200,6 +204,9 @@ impl<'a> LaunchArgs<'a> {
         if grid.contains(&0) || block.contains(&0) {
             let message = format!("a kernel launch needs at least one thread: {config:?}");
             return Err(RocmError::Other(message));
+        }
+        if let Some(parameters) = &self.function.parameters {
+            check(parameters, &self.values)?;
         }
         let device = self.function.module.device();
         for stream in std::iter::once(self.stream).chain(self.streams.iter().copied()) {
@@ -238,14 +245,42 @@ impl<'a> LaunchArgs<'a> {
     }
 }
 
+/// Whether the arguments are as many and as large as the kernel's parameters.
+pub(super) fn check(
+    parameters: &[kernels::Parameter],
+    values: &[Value],
+) -> std::result::Result<(), RocmError> {
+    if parameters.len() != values.len() {
+        let (takes, gets) = (parameters.len(), values.len());
+        let message = format!("a kernel takes {takes} arguments, and gets {gets}");
+        return Err(RocmError::Other(message));
+    }
+    for (number, (parameter, value)) in parameters.iter().zip(values).enumerate() {
+        let size = parameter.size;
+        let problem = match value {
+            // Also an address that is passed as a number.
+            Value::Place(_, found) if *found == size => continue,
+            Value::Address(_) if parameter.is_memory => continue,
+            Value::Address(_) => format!("is a value of {size} bytes, and gets memory"),
+            Value::Place(_, found) if parameter.is_memory => {
+                format!("is memory, and gets a value of {found} bytes")
+            }
+            Value::Place(_, found) => format!("has {size} bytes, and gets {found}"),
+        };
+        let message = format!("argument {number} of a kernel {problem}; the first one is 0");
+        return Err(RocmError::Other(message));
+    }
+    Ok(())
+}
+
 pub(super) fn sizes((x, y, z): (u32, u32, u32)) -> [u32; 3] {
     [x, y, z]
 }
 
 impl<'a, T: DeviceRepr> PushKernelArg<&'a T> for LaunchArgs<'a> {
     fn arg(&mut self, arg: &'a T) -> &mut Self {
-        self.values
-            .push(Value::Place(std::ptr::from_ref(arg).cast()));
+        let place = std::ptr::from_ref(arg).cast();
+        self.values.push(Value::Place(place, size_of::<T>()));
         self
     }
 }
@@ -292,7 +327,7 @@ impl Value {
     fn place(&self) -> *mut c_void {
         match self {
             Self::Address(address) => std::ptr::from_ref(address).cast_mut().cast(),
-            Self::Place(place) => place.cast_mut(),
+            Self::Place(place, _) => place.cast_mut(),
         }
     }
 }

@@ -45,8 +45,9 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rocm_backend::custom_kernel::sizes;
+    use crate::rocm_backend::custom_kernel::{check, sizes, Value};
     use crate::rocm_backend::driver::{LaunchConfig, PushKernelArg, RocmSlice};
+    use crate::rocm_backend::kernels::Parameter;
     use crate::rocm_backend::testing::{gpu, gpu_of, is_alone, with_calls};
     use crate::rocm_backend::WrapErr;
     use crate::Result;
@@ -185,6 +186,40 @@ extern "C" __global__ void add(const float *x, float *y, int *counts, float term
             assert!(error.to_string().contains(expected), "{error}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn arguments_are_as_many_and_as_large_as_parameters() {
+        let parameter = |size, is_memory| Parameter { size, is_memory };
+        let parameters = [parameter(8, true), parameter(4, false), parameter(8, false)];
+        let memory = Value::Address(256);
+        let value = |size| Value::Place(std::ptr::null(), size);
+        for values in [[memory, value(4), value(8)], [value(8), value(4), value(8)]] {
+            assert!(check(&parameters, &values).is_ok());
+        }
+        let cases: [(&[Value], &str); 5] = [
+            (&[], "takes 3 arguments, and gets 0"),
+            (
+                &[memory, value(4), value(8), memory],
+                "takes 3 arguments, and gets 4",
+            ),
+            (
+                &[value(4), value(4), value(8)],
+                "0 of a kernel is memory, and gets a value of 4",
+            ),
+            (
+                &[memory, value(8), value(8)],
+                "1 of a kernel has 4 bytes, and gets 8",
+            ),
+            (
+                &[memory, value(4), memory],
+                "2 of a kernel is a value of 8 bytes, and gets memory",
+            ),
+        ];
+        for (values, expected) in cases {
+            let error = check(&parameters, values).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -57,18 +57,22 @@ impl Compiler {
         })
     }
 
-    /// Compiles a unit and loads it on the current device, or loads what an earlier run has compiled.
-    pub(super) fn load(&self, unit: &Unit<'_>) -> HipResult<Module> {
+    /// Compiles a unit and loads it on the current device with `load`, or loads what an earlier run has compiled.
+    pub(super) fn load(
+        &self,
+        unit: &Unit<'_>,
+        load: fn(&[u8]) -> HipResult<Module>,
+    ) -> HipResult<Module> {
         let entry = Entry::new(unit.architecture, unit.file, self.key(unit));
         if let Some(code) = entry.as_ref().and_then(Entry::read) {
             // What another runtime of the same version has compiled may not do for this one; then it is compiled again.
-            match Module::load(&code) {
+            match load(&code) {
                 Err(error) if !lacks_memory(&error) => {}
                 loaded => return loaded,
             }
         }
         let code = Program::new(unit)?.compile(unit)?;
-        let module = Module::load(&code)?;
+        let module = load(&code)?;
         if let Some(entry) = entry {
             entry.write(&code);
         }
@@ -240,7 +244,7 @@ mod tests {
         let entry = Entry::new(unit.architecture, unit.file, compiler.key(&unit));
         let Some(entry) = entry else { return Ok(()) };
         entry.write(b"no code object");
-        compiler.load(&unit)?;
+        compiler.load(&unit, Module::load)?;
         let code = entry.read().unwrap_or_default();
         assert!(Module::load(&code).is_ok(), "and takes its place");
         Ok(())

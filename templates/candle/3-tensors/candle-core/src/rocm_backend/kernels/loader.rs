@@ -98,7 +98,7 @@ impl Loader {
     /// loaded; the caller has made the GPU the current device.
     pub(crate) fn compile(&self, file: &str, source: &str) -> HipResult<Arc<Module>> {
         self.kept(file, source.as_bytes(), || {
-            Compiler::find()?.load(&self.unit(file, source))
+            Compiler::find()?.load(&self.unit(file, source), Module::load_described)
         })
     }
 
@@ -118,7 +118,7 @@ impl Loader {
                 self.gpu
             )
         })?;
-        self.kept(file, code, || Module::load(code))
+        self.kept(file, code, || Module::load_described(code))
     }
 
     /// The module that was made of these bytes, or else the one that `make` makes.
@@ -159,7 +159,7 @@ impl Loader {
             Some(code) => Module::load(&code),
             None => Compiler::find()
                 .map_err(|reason| Prebuilt::missing(folder, &unit, reason))?
-                .load(&unit),
+                .load(&unit, Module::load),
         })
     }
 

@@ -1,11 +1,18 @@
 //! Code objects on a GPU.
+use super::metadata::{self, Parameter};
 use crate::rocm_backend::api;
 use crate::rocm_backend::hip::{check, HipResult};
+use std::collections::HashMap;
 use std::ffi::{c_void, CString};
+use std::sync::Arc;
 
 /// A loaded code object; unloaded when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Module(api::hipModule_t);
+pub(crate) struct Module {
+    handle: api::hipModule_t,
+    /// What its kernels take, if that was asked for and the code says so.
+    parameters: Option<HashMap<String, Arc<[Parameter]>>>,
+}
 
 // SAFETY: HIP's module functions may be called from any thread, and the handle is unloaded once, in `drop`.
 unsafe impl Send for Module {}
@@ -19,7 +26,22 @@ impl Module {
         // SAFETY: `module` and `code` live through the call, which copies what it needs.
         let status = unsafe { api::hipModuleLoadData(&mut module, code.as_ptr().cast()) };
         check("hipModuleLoadData", status)?;
-        Ok(Self(module))
+        Ok(Self {
+            handle: module,
+            parameters: None,
+        })
+    }
+
+    /// As `load`, and looks up what the kernels take.
+    pub(crate) fn load_described(code: &[u8]) -> HipResult<Self> {
+        let mut module = Self::load(code)?;
+        module.parameters = metadata::parameters(code);
+        Ok(module)
+    }
+
+    /// What the kernel takes, if that is known.
+    pub(crate) fn parameters(&self, symbol: &str) -> Option<Arc<[Parameter]>> {
+        self.parameters.as_ref()?.get(symbol).cloned()
     }
 
     /// The function with that symbol.
@@ -27,7 +49,8 @@ impl Module {
         let name = CString::new(symbol).map_err(|_| format!("a symbol with a NUL: {symbol:?}"))?;
         let mut function = std::ptr::null_mut();
         // SAFETY: `function` and `name` live through the call, and the module is loaded.
-        let status = unsafe { api::hipModuleGetFunction(&mut function, self.0, name.as_ptr()) };
+        let status =
+            unsafe { api::hipModuleGetFunction(&mut function, self.handle, name.as_ptr()) };
         check("hipModuleGetFunction", status)?;
         Ok(Function(function))
     }
@@ -36,7 +59,7 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         // SAFETY: loaded by `load`, and nobody has it any more. A failure means that the runtime is gone.
-        let _ = unsafe { api::hipModuleUnload(self.0) };
+        let _ = unsafe { api::hipModuleUnload(self.handle) };
     }
 }
 
