@@ -44,7 +44,7 @@ impl RowNorm {
                     columns as u32,
                     self.eps,
                     is_bf16,
-                    stream.cu_stream() as *mut c_void,
+                    stream.cu_stream().cast(),
                 )
             };
             if status != 0 {

@@ -291,7 +291,7 @@ extern "C" __global__ void add(const float *x, float *y, int *counts, float term
         let source = SOURCE.replace("x[i] + term", "x[i] + nobody_declared_this");
         let programs = [("hiprtcCreateProgram", 1), ("hiprtcDestroyProgram", 1)];
         let result = with_calls(&programs, || device.load_module("mistake.hip", &source));
-        let text = result.err().expect("a name is missing").to_string();
+        let text = result.expect_err("a name is missing").to_string();
         assert!(text.contains("mistake.hip does not compile for "), "{text}");
         assert!(text.contains("nobody_declared_this"), "{text}");
         Ok(())
