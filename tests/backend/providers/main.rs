@@ -342,7 +342,7 @@ fn modules() -> Result<()> {
     let devices = [RocmDevice::new(0)?, RocmDevice::new_with_stream(0)?];
     let (modules, calls) = emulator.counted(&functions, || {
         let compiled = devices.iter().flat_map(|device| [device, device]);
-        compiled.map(|device| device.compile("one.hip", SOURCE)).collect::<Result<Vec<_>>>()
+        compiled.map(|device| device.load_module("one.hip", SOURCE)).collect::<Result<Vec<_>>>()
     });
     println!("{calls:?}");
     for (module, device) in modules?.iter().zip([&devices[0], &devices[0], &devices[1], &devices[1]]) {
@@ -350,7 +350,7 @@ fn modules() -> Result<()> {
         module.function("one")?;
     }
     let other = SOURCE.replace("= 1", "= 2");
-    let (_, calls) = emulator.counted(&functions, || devices[0].compile("one.hip", &other));
+    let (_, calls) = emulator.counted(&functions, || devices[0].load_module("one.hip", &other));
     println!("{calls:?}");
     Ok(())
 }
