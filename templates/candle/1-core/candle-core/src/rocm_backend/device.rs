@@ -49,8 +49,8 @@ impl RocmDevice {
     /// the default stream.
     ///
     /// # Safety
-    /// The stream is one of that GPU, not `hipStreamPerThread`, and outlives the device, its clones and all that is
-    /// stored on them.
+    /// The stream is one of that GPU, not `hipStreamPerThread`, and outlives the device, its clones, all that is stored on
+    /// them, and what `rocm_stream` returns for them.
     pub unsafe fn from_raw_stream(ordinal: usize, stream: *mut c_void) -> Result<Self> {
         if stream.is_null() {
             return Self::new(ordinal);

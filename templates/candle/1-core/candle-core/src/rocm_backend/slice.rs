@@ -319,12 +319,14 @@ impl<T> RocmSlice<T> {
 
     /// As `slice`, for writing.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> RocmViewMut<'_, T> {
-        self.as_view_mut().within(range)
+        let len = self.len();
+        let within = self.as_view_mut().within(range);
+        within.unwrap_or_else(|range| beyond(range, len))
     }
 
     /// As `try_slice`, for writing.
     pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Option<RocmViewMut<'_, T>> {
-        self.as_view_mut().try_within(range)
+        self.as_view_mut().within(range).ok()
     }
 
     /// All of the elements.
@@ -364,23 +366,23 @@ impl<'a, T> RocmView<'a, T> {
 
     /// As [`RocmSlice::slice`], counted from the view's first element.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
-        let (first, len) = bounds(range, self.len).unwrap_or_else(|range| beyond(range, self.len));
-        self.from(first, len)
+        let within = self.within(range);
+        within.unwrap_or_else(|range| beyond(range, self.len))
     }
 
     /// As [`RocmSlice::try_slice`], counted from the view's first element.
     pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Option<Self> {
-        let (first, len) = bounds(range, self.len).ok()?;
-        Some(self.from(first, len))
+        self.within(range).ok()
     }
 
-    fn from(&self, first: usize, len: usize) -> Self {
-        Self {
+    fn within(&self, range: impl RangeBounds<usize>) -> Within<Self> {
+        let (first, len) = bounds(range, self.len)?;
+        Ok(Self {
             memory: self.memory,
             start: self.start + first * size_of::<T>(),
             len,
             elements: PhantomData,
-        }
+        })
     }
 
     fn device_ptr_on(&self, stream: &'a RocmStream) -> (hipDeviceptr_t, SyncOnDrop<'a>) {
@@ -411,31 +413,23 @@ impl<'a, T> RocmViewMut<'a, T> {
 
     /// As [`RocmSlice::slice_mut`], counted from the view's first element.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> RocmViewMut<'_, T> {
-        self.view_mut().within(range)
+        let len = self.len;
+        let within = self.view_mut().within(range);
+        within.unwrap_or_else(|range| beyond(range, len))
     }
 
     /// As [`RocmSlice::try_slice_mut`], counted from the view's first element.
     pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Option<RocmViewMut<'_, T>> {
-        self.view_mut().try_within(range)
+        self.view_mut().within(range).ok()
     }
 
-    fn within(self, range: impl RangeBounds<usize>) -> Self {
-        let len = self.len;
-        let (first, len) = bounds(range, len).unwrap_or_else(|range| beyond(range, len));
-        self.from(first, len)
-    }
-
-    fn try_within(self, range: impl RangeBounds<usize>) -> Option<Self> {
-        let (first, len) = bounds(range, self.len).ok()?;
-        Some(self.from(first, len))
-    }
-
-    fn from(self, first: usize, len: usize) -> Self {
-        Self {
+    fn within(self, range: impl RangeBounds<usize>) -> Within<Self> {
+        let (first, len) = bounds(range, self.len)?;
+        Ok(Self {
             start: self.start + first * size_of::<T>(),
             len,
             ..self
-        }
+        })
     }
 }
 
@@ -554,11 +548,11 @@ fn fits(
     }
 }
 
-/// The range's first element and its length, or its ends if it does not lie within `len` elements.
-fn bounds(
-    range: impl RangeBounds<usize>,
-    len: usize,
-) -> std::result::Result<(usize, usize), (usize, usize)> {
+/// What lies in a range, or the ends of a range that goes beyond what there is.
+type Within<T> = std::result::Result<T, (usize, usize)>;
+
+/// The range's first element and its length, if it lies within `len` elements.
+fn bounds(range: impl RangeBounds<usize>, len: usize) -> Within<(usize, usize)> {
     let first = match range.start_bound() {
         Bound::Included(&first) => first,
         Bound::Excluded(&before) => before.saturating_add(1),

@@ -187,8 +187,8 @@ impl<'a> LaunchArgs<'a> {
     /// Queues the kernel, and returns at once.
     ///
     /// It comes after what the streams of its memory have queued, and before what they queue from now on. Memory and
-    /// streams of other GPUs than the kernel's are refused, and so are launches without threads. So are,
-    /// on AMD GPUs, arguments of another number or size than the kernel's code says.
+    /// streams of other GPUs than the kernel's are refused, and so are launches without threads and, on AMD GPUs,
+    /// arguments of another number or size than the kernel's code says.
     ///
     /// # Safety
     /// The arguments are as many as the kernel has parameters, in their order and of their types, and the kernel stays

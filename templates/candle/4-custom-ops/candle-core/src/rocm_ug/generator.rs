@@ -44,7 +44,14 @@ pub(super) fn generate(name: &str, kernel: &Kernel, threads: u32) -> Result<Stri
     if let Some((start, _)) = generator.open.last() {
         return Err(wrong(*start, "is never ended"));
     }
-    let parameters = parameters(instructions)?.join(", ");
+    let memory = instructions.iter().enumerate();
+    let parameters: Vec<String> = memory
+        .filter_map(|(number, instruction)| match instruction {
+            Instr::DefineGlobal { dtype, .. } => Some(format!("{} *v{number}", dtype.as_str())),
+            _ => None,
+        })
+        .collect();
+    let parameters = parameters.join(", ");
     Ok(format!(
         "{HELPERS}\nCANDLE_KERNEL({threads}) {name}({parameters}) {{\n{}}}\n",
         generator.text
@@ -71,16 +78,6 @@ pub(super) fn knows_its_thread(kernel: &Kernel) -> bool {
     kernel.instrs().iter().any(special)
 }
 
-fn parameters(instructions: &[Instr]) -> Result<Vec<String>> {
-    let named = instructions.iter().enumerate();
-    Ok(named
-        .filter_map(|(number, instruction)| match instruction {
-            Instr::DefineGlobal { dtype, .. } => Some(format!("{} *v{number}", dtype.as_str())),
-            _ => None,
-        })
-        .collect())
-}
-
 impl Generator<'_> {
     fn statement(&mut self, number: usize) -> Result<()> {
         let instructions = self.instructions;
@@ -93,8 +90,9 @@ impl Generator<'_> {
                 self.line(format!("__shared__ {} v{number}[{size}];", dtype.as_str()));
                 Kind::Memory(*dtype)
             }
-            Instr::DefineAcc(value) => self.variable(number, type_of(value), constant(value)),
-            Instr::Const(value) => self.variable(number, type_of(value), constant(value)),
+            Instr::DefineAcc(value) | Instr::Const(value) => {
+                self.variable(number, type_of(value), constant(value))
+            }
             Instr::Special(special) => {
                 let name = match special {
                     Special::ThreadIdx => "threadIdx.x",
@@ -175,7 +173,7 @@ impl Generator<'_> {
                 let value = match op {
                     UnaryOp::Id | UnaryOp::Cast(_) => self.converted(number, arg, *dtype)?,
                     _ => {
-                        let name = unary(op);
+                        let name = word(op);
                         if !dtype.is_float() && !matches!(op, UnaryOp::Neg) {
                             let message = format!("is {name} of {}", dtype.as_str());
                             return Err(wrong(number, &message));
@@ -192,13 +190,13 @@ impl Generator<'_> {
                 rhs,
                 dtype,
             } => {
-                let name = format!("{op:?}").to_lowercase();
+                let name = word(op);
                 let lhs = self.converted(number, lhs, *dtype)?;
                 let rhs = self.converted(number, rhs, *dtype)?;
                 self.variable(number, *dtype, format!("ug_{name}({lhs}, {rhs})"))
             }
             Instr::ReduceLocal { op, arg, dtype } => {
-                if !self.open.is_empty() && self.in_condition() {
+                if self.in_condition() {
                     return Err(wrong(
                         number,
                         "needs all threads, and stands in a condition",
@@ -312,16 +310,9 @@ impl Generator<'_> {
     }
 }
 
-fn unary(op: &UnaryOp) -> &'static str {
-    match op {
-        UnaryOp::Id => "id",
-        UnaryOp::Exp => "exp",
-        UnaryOp::Sin => "sin",
-        UnaryOp::Cos => "cos",
-        UnaryOp::Neg => "neg",
-        UnaryOp::Sqrt => "sqrt",
-        UnaryOp::Cast(_) => "cast",
-    }
+/// An operation's name as helpers have it.
+fn word(op: &impl std::fmt::Debug) -> String {
+    format!("{op:?}").to_lowercase()
 }
 
 fn type_of(value: &Const) -> names::DType {

@@ -36,6 +36,19 @@ fn store(dst: usize, offset: usize, value: usize, dtype: D) -> Instr {
     }
 }
 
+fn binary(op: BinaryOp, lhs: A, rhs: A, dtype: D) -> Instr {
+    Instr::Binary {
+        op,
+        lhs,
+        rhs,
+        dtype,
+    }
+}
+
+fn reduce(op: ReduceOp, arg: A, dtype: D) -> Instr {
+    Instr::ReduceLocal { op, arg, dtype }
+}
+
 /// A kernel that runs with one block of so many threads.
 fn kernel(instructions: Vec<Instr>, threads: u32) -> Kernel {
     let args: Vec<(Arg, usize)> = instructions
@@ -289,12 +302,7 @@ fn check_operations<T: Number>(device: &RocmDevice) -> Result<()> {
         checked(instruction, format!("{op:?}"), limit, &right)?;
     }
     for op in BINARY {
-        let instruction = Instr::Binary {
-            op,
-            lhs: a(4),
-            rhs: a(5),
-            dtype: T::DTYPE,
-        };
+        let instruction = binary(op, a(4), a(5), T::DTYPE);
         let limit = if matches!(op, BinaryOp::Div) && T::DTYPE.is_float() {
             2
         } else {
@@ -431,28 +439,10 @@ fn blocks_of_any_size_are_reduced() -> Result<()> {
                 global(0, dtype),
                 Instr::Special(Special::ThreadIdx),
                 load(0, 1, dtype),
-                Instr::ReduceLocal {
-                    op,
-                    arg: a(2),
-                    dtype,
-                },
-                Instr::Binary {
-                    op: BinaryOp::Sub,
-                    lhs: a(3),
-                    rhs: a(2),
-                    dtype,
-                },
-                Instr::ReduceLocal {
-                    op: ReduceOp::Max,
-                    arg: a(4),
-                    dtype,
-                },
-                Instr::Binary {
-                    op: BinaryOp::Add,
-                    lhs: a(3),
-                    rhs: a(5),
-                    dtype,
-                },
+                reduce(op, a(2), dtype),
+                binary(BinaryOp::Sub, a(3), a(2), dtype),
+                reduce(ReduceOp::Max, a(4), dtype),
+                binary(BinaryOp::Add, a(3), a(5), dtype),
                 store(0, 1, 6, dtype),
             ];
             let memory = device.clone_htod(&x)?;
@@ -491,11 +481,7 @@ fn narrow_sums_are_rounded_once() -> Result<()> {
         global(0, dtype),
         Instr::Special(Special::ThreadIdx),
         load(0, 1, dtype),
-        Instr::ReduceLocal {
-            op,
-            arg: a(2),
-            dtype,
-        },
+        reduce(op, a(2), dtype),
         store(0, 1, 3, dtype),
     ];
     let memory = device.clone_htod(&x)?;
@@ -524,12 +510,7 @@ fn loops_and_conditions_and_barriers() -> Result<()> {
         store(1, 2, 3, dtype),
         Instr::Barrier,
         Instr::DefineAcc(Const::I32(0)),
-        Instr::Binary {
-            op: BinaryOp::Add,
-            lhs: a(2),
-            rhs: A::Const(Const::I32(1)),
-            dtype,
-        },
+        binary(BinaryOp::Add, a(2), A::Const(Const::I32(1)), dtype),
         Instr::Range {
             lo: A::Const(Const::I32(0)),
             up: a(7),
@@ -537,23 +518,13 @@ fn loops_and_conditions_and_barriers() -> Result<()> {
             end_idx: var(12),
         },
         load(1, 8, dtype),
-        Instr::Binary {
-            op: BinaryOp::Add,
-            lhs: a(6),
-            rhs: a(9),
-            dtype,
-        },
+        binary(BinaryOp::Add, a(6), a(9), dtype),
         Instr::Assign {
             dst: var(6),
             src: a(10),
         },
         Instr::EndRange { start_idx: var(8) },
-        Instr::Binary {
-            op: BinaryOp::Mod,
-            lhs: a(2),
-            rhs: A::Const(Const::I32(2)),
-            dtype,
-        },
+        binary(BinaryOp::Mod, a(2), A::Const(Const::I32(2)), dtype),
         Instr::If {
             cond: a(13),
             end_idx: var(16),
