@@ -125,10 +125,10 @@ build/tools/bin/cargo-mutants:
 	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
 
 releases: setup emulator ## Patch real Candle releases; build and test them as cover.txt lists (RELEASES="0.9.1 0.11.1": only these).
-	$(BIN)/pytest tests/releases --ignore tests/releases/newest
+	$(BIN)/pytest -raP tests/releases --ignore tests/releases/newest
 
 newest-release: setup emulator rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
-	$(BIN)/pytest tests/releases/newest
+	$(BIN)/pytest -raP tests/releases/newest
 
 lint: setup ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/ and planner/ and its dependencies.
 	$(BIN)/ruff check .

@@ -198,7 +198,7 @@ def test_both_walks_make_kernels_tables_and_a_backend_that_agree(copy: Copy, tmp
         ("element.rs", "DType::U16 => Ok(Element::U16),"),
         ("ops/number.rs", "Element::U16 => Number::of(&(value as u16).to_ne_bytes()),"),
         ("ops/number.rs", "Scalar::U16(value) => Self::of(&value.to_ne_bytes()),"),
-        ("ops/host.rs", "DType::U16 => CpuStorage::U16(downloaded(x)?),"),
+        ("ops/host.rs", "S::U16(slice) => CpuStorage::U16(device.clone_dtoh(slice)?),"),
     ):
         assert line in sources[candle / BACKEND / path], path
     kernels = candle / BACKEND / "kernels/hip"
