@@ -13,10 +13,12 @@ UV := 0.13.9
 # One cargo profile and one target folder for everything: fast enough to test, small enough to keep.
 export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
 export CARGO_PROFILE_DEV_DEBUG ?= 0
+export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
-# Run by `test` after the tool's own tests. `make --jobs=2 test` runs the releases in parallel with the rest.
+# Run by `test` after the tool's own tests, so many at a time: cargo leaves a core idle while it waits for a large crate.
+JOBS ?= 2
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
 
 .DEFAULT_GOAL := help
@@ -29,11 +31,13 @@ help: ## List the targets.
 
 setup: $(VENV)/.ready ## Create the virtual environment with all packages.
 
-# Only locked packages, from the index that pip is configured for. This also covers the build of this package.
+# Only locked packages, from the index that pip is configured for. This also covers the build of this package. The list
+# is complete: left to find dependencies itself, pip takes a newer release for a locked one that is asked for with extras.
 $(VENV)/.ready: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/pip install --quiet --no-deps --require-hashes --requirement requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/pip check
 	touch $@
 
 lock: build/tools/uv/bin/uv ## Update requirements.lock, for Python 3.11 and later on all systems.
@@ -54,7 +58,8 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
 	for part in rocm-toolchain unit; do $(MAKE) $$part || status=$$?; done; \
-	$(MAKE) --keep-going $(PARTS) || status=$$?; \
+	echo "$(words $(PARTS)) parts, $(JOBS) at a time; each prints what it did when it has ended"; \
+	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(PARTS) || status=$$?; \
 	exit $$status
 
 unit: setup ## Run the tool's own tests (seconds).

