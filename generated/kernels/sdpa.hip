@@ -16,44 +16,228 @@ using Quad = Pack<f32, QUAD>;
 // Where the largest score starts: a finite number, so that exp(-inf - it) is 0 and not NaN.
 constexpr f32 LEAST = -0x1.fffffep127f;
 
+// A number that all lanes have, where the compiler cannot see it: it takes a scalar register, and branches on it are
+// the wave's.
+CANDLE_DEVICE u32 scalar(u32 number) {
+#if defined(__AMDGCN__)
+  return __builtin_amdgcn_readfirstlane(number);
+#else
+  return number;
+#endif
+}
+
 // Steps of a tensor (batch, head, row, element), in elements; the last is 1.
 struct Operand {
   i64 batch, head, row;
 };
 
+struct Range {
+  u32 first, end;
+
+  CANDLE_DEVICE bool holds(u32 at) const { return first <= at && at < end; }
+  CANDLE_DEVICE u32 length() const { return end - first; }
+};
+
+// A query and what its scores depend on.
+template <class T>
+struct Query {
+  Range seen; // keys
+  i32 place;  // among the keys: the last query is where the last key is
+  f32 slope;  // what a score loses for each place between query and key
+  const T *mask;
+  const i32 *groups;
+};
+
+// A batch entry's queries and keys.
+struct Entry {
+  u32 number;
+  Range queries, keys;
+};
+
+// What every attention has.
 struct Attention {
-  Operand q, k, v, mask;
-  i64 mask_key;
-  Divisor heads; // of queries
-  Divisor group; // heads of queries that share a head of keys
-  Divisor queries;
-  u32 keys;
+  Operand q, k, v;
+  Divisor heads;  // of queries
+  Divisor group;  // heads of queries that share a head of keys
+  Divisor rows;   // of a head's queries: as many as an entry has at most
   u32 depth;      // of queries and keys
   u32 columns;    // of values
-  f32 scale, cap; // a cap of 1 is none
-  u32 causal;
-  u32 packed; // whether every quad of q, k and v is aligned, and every row consists of them
+  f32 scale, cap; // a cap of 0 is none
+  u32 packed;     // whether every quad of q, k and v is aligned, and every row consists of them
 
-  // How many keys a query sees: with causality, the last query sees all and each before it one less.
-  CANDLE_DEVICE u32 visible(u32 query) const {
-    if (!causal) return keys;
-    const u32 needed = queries.size, reached = query + 1 + keys;
-    return reached > needed ? least(reached - needed, keys) : 0;
-  }
-
-  // The product of a query and a key becomes their score. `row` is the query's row of the mask, if there is one, and
-  // `seen` what `visible` says of it.
-  template <class T>
-  CANDLE_DEVICE f32 score(f32 product, u32 key, u32 seen, const T *row) const {
-    if (key >= seen) return -__builtin_huge_valf();
+  CANDLE_DEVICE f32 scaled_product(f32 product) const {
     product *= scale;
-    if (cap != 1) product = capped(product);
-    return row ? product + widen(row[key * mask_key]) : product;
+    return scalar(cap == 0) ? product : capped(product);
   }
 
 private:
   // cap * tanh(x / cap), by tanh(u) = 1 - 2 / (1 + e^2u): what cancels near zero is small beside the cap.
   CANDLE_DEVICE f32 capped(f32 x) const { return cap * (1 - 2 / (1 + estimated_exp(2 * x / cap))); }
+};
+
+// Entries of one length, perhaps with a mask; results are contiguous.
+struct Masked : Attention {
+  Operand mask;
+  i64 mask_key;
+  u32 keys, causal;
+
+  CANDLE_DEVICE Entry entry_at(u32 batch) const { return {batch, {0, rows.size}, {0, keys}}; }
+
+  // The keys that some of the neighbouring queries `some` see.
+  CANDLE_DEVICE Range hull(Range some, const Entry &) const { return {0, visible(some.end - 1)}; }
+
+  // `of_head` is the head's mask.
+  template <class T>
+  CANDLE_DEVICE Query<T> query_at(u32 query, u32, const Entry &, const T *of_head) const {
+    return {{0, visible(query)}, 0, 0, of_head ? of_head + query * mask.row : nullptr, nullptr};
+  }
+
+  // The product of a query and a key becomes their score; keys from `end` on are none.
+  template <class T>
+  CANDLE_DEVICE f32 score(f32 product, u32 key, u32 end, const Query<T> &query) const {
+    if (key >= least(query.seen.end, end)) return -__builtin_huge_valf();
+    product = scaled_product(product);
+    return query.mask ? product + widen(query.mask[key * mask_key]) : product;
+  }
+
+  // A sum of weighted values becomes a result; `total` is the sum of the weights.
+  CANDLE_DEVICE f32 mean(f32 sum, f32 total) const { return sum / total; }
+
+  template <class T>
+  CANDLE_DEVICE const T *mask_of(const T *tensor, u32 batch, u32 head) const {
+    return tensor ? tensor + batch * mask.batch + head * mask.head : nullptr;
+  }
+
+  // Where the results of a head begin, and the step from a query's to the next one's.
+  template <class T>
+  CANDLE_DEVICE T *results_of(T *y, const Entry &entry, u32 head) const {
+    return y + (u64(entry.number) * heads.size + head) * rows.size * columns;
+  }
+  CANDLE_DEVICE u64 result_step() const { return columns; }
+
+  template <class T>
+  CANDLE_DEVICE const T *first_of(const T *tensor, const Operand &steps, u32 batch, u32) const {
+    return tensor + batch * steps.batch;
+  }
+  template <class T>
+  CANDLE_DEVICE const T *key_row(const T *of_head, const Operand &steps, u32, u32 row) const {
+    return of_head + row * steps.row;
+  }
+
+private:
+  // How many keys a query sees: with causality, the last query sees all and each before it one less.
+  CANDLE_DEVICE u32 visible(u32 query) const {
+    if (!causal) return keys;
+    const u32 needed = rows.size, reached = query + 1 + keys;
+    return reached > needed ? least(reached - needed, keys) : 0;
+  }
+};
+
+// Where the rows of a batch entry lie: all entries have as many, or, if they have lengths of their own, entry b has
+// rows starts[b] to starts[b + 1] of `total`. The starts are a program's numbers, which nobody has looked at.
+struct Extent {
+  const u32 *starts;
+  u32 total, most; // rows; of an entry, at most
+
+  CANDLE_DEVICE Range of(u32 batch) const {
+    if (!starts) return {0, most};
+    const u32 first = least(starts[batch], total), end = least(starts[batch + 1], total);
+    return {first, first + least(end > first ? end - first : 0, most)};
+  }
+};
+
+// Windows, slopes, and entries of different lengths that lie one behind another. With a table, keys and values lie in
+// pages: those of entry b are table[b * pages_of_entry] and the following ones; numbers of other pages than there are
+// mean the last one. Groups are of neighbouring keys that see each other whatever the window is: a first key and the
+// one behind the last; an empty pair is none. A query that sees no key has zeros as its result.
+struct Flash : Attention {
+  Operand y;
+  Extent queries, keys;
+  const u32 *table;
+  const i32 *groups;
+  const f32 *slopes; // of heads; null for none
+  u32 pages_of_entry, pages, groups_of_entry;
+  Divisor page;      // keys of a page
+  u32 before, after; // how many keys before its own place, and behind it, a query sees
+
+  CANDLE_DEVICE Entry entry_at(u32 batch) const {
+    const Range own = keys.of(batch);
+    return {batch, queries.of(batch), table ? Range{0, own.length()} : own};
+  }
+
+  CANDLE_DEVICE Range hull(Range some, const Entry &entry) const {
+    const i32 first = place_of(some.first, entry), last = place_of(some.end - 1, entry);
+    const u32 count = entry.keys.length();
+    Range hull = {window(first, count).first, window(last, count).end};
+    const i32 *ends = groups_of(entry.number);
+#pragma unroll 1
+    for (u32 n = 0; n < scalar(groups_of_entry); ++n) {
+      const i32 start = ends[2 * n], end = ends[2 * n + 1];
+      if (start >= end || start > last || end <= first) continue;
+      hull = {least(hull.first, clamped(start, count)), greatest(hull.end, clamped(end, count))};
+    }
+    return hull;
+  }
+
+  template <class T>
+  CANDLE_DEVICE Query<T> query_at(u32 query, u32 head, const Entry &entry, const T *) const {
+    const i32 place = place_of(query, entry);
+    return {window(place, entry.keys.length()), place, slopes ? slopes[head] : 0, nullptr, groups_of(entry.number)};
+  }
+
+  template <class T>
+  CANDLE_DEVICE f32 score(f32 product, u32 key, u32 end, const Query<T> &query) const {
+    if (key >= end || !(query.seen.holds(key) || in_one_group(query, key))) return -__builtin_huge_valf();
+    return scaled_product(product) - query.slope * fabs(f32(query.place) - f32(key));
+  }
+
+  CANDLE_DEVICE f32 mean(f32 sum, f32 total) const { return total == 0 ? 0 : sum / total; }
+
+  template <class T>
+  CANDLE_DEVICE const T *mask_of(const T *, u32, u32) const {
+    return nullptr;
+  }
+
+  template <class T>
+  CANDLE_DEVICE T *results_of(T *to, const Entry &entry, u32 head) const {
+    return to + entry.number * y.batch + head * y.head + entry.queries.first * y.row;
+  }
+  CANDLE_DEVICE u64 result_step() const { return y.row; }
+
+  template <class T>
+  CANDLE_DEVICE const T *first_of(const T *tensor, const Operand &steps, u32 batch, u32 row) const {
+    return table ? tensor : tensor + batch * steps.batch + row * steps.row;
+  }
+  template <class T>
+  CANDLE_DEVICE const T *key_row(const T *of_head, const Operand &steps, u32 batch, u32 row) const {
+    if (!scalar(table != nullptr)) return of_head + row * steps.row;
+    const u32 number = page.divide(row);
+    const u32 at = least(table[u64(batch) * pages_of_entry + number], pages - 1);
+    return of_head + at * steps.batch + (row - number * page.size) * steps.row;
+  }
+
+private:
+  CANDLE_DEVICE static u32 clamped(i64 at, u32 count) { return at < 0 ? 0 : at < count ? u32(at) : count; }
+
+  CANDLE_DEVICE static i32 place_of(u32 query, const Entry &entry) {
+    return i32(query) + i32(entry.keys.length()) - i32(entry.queries.length());
+  }
+
+  CANDLE_DEVICE Range window(i32 place, u32 count) const {
+    return {clamped(i64(place) - before, count), clamped(i64(place) + after + 1, count)};
+  }
+
+  CANDLE_DEVICE const i32 *groups_of(u32 batch) const { return groups + u64(batch) * groups_of_entry * 2; }
+
+  template <class T>
+  CANDLE_DEVICE bool in_one_group(const Query<T> &query, u32 key) const {
+#pragma unroll 1
+    for (u32 n = 0; n < scalar(groups_of_entry); ++n) {
+      const i32 start = query.groups[2 * n], end = query.groups[2 * n + 1];
+      if (start <= query.place && query.place < end && start <= i32(key) && i32(key) < end) return true;
+    }
+    return false;
+  }
 };
 
 // The head of a query's tensor, counted over all batch entries.
@@ -66,9 +250,24 @@ CANDLE_DEVICE Head head_at(const Attention &a, u32 number) {
   return {batch, query, a.group.divide(query)};
 }
 
+// The keys or values of a head.
+template <class A, class T>
+struct KeyRows {
+  const T *first;
+  const Operand &steps;
+  const A &a;
+  u32 batch;
+
+  CANDLE_DEVICE KeyRows(const T *tensor, const Operand &steps, const A &a, const Entry &entry, u32 head)
+      : first(a.first_of(tensor + head * steps.head, steps, entry.number, entry.keys.first)), steps(steps), a(a),
+        batch(entry.number) {}
+
+  CANDLE_DEVICE const T *at(u32 row) const { return a.key_row(first, steps, batch, row); }
+};
+
 template <class T>
-CANDLE_DEVICE T *matrix_of(T *tensor, const Operand &steps, u32 batch, u32 head) {
-  return tensor + batch * steps.batch + head * steps.head;
+CANDLE_DEVICE const T *queries_of(const T *q, const Attention &a, const Entry &entry, u32 head) {
+  return q + entry.number * a.q.batch + head * a.q.head + entry.queries.first * a.q.row;
 }
 
 // Elements `at` to `at` + 3 of a row of `length` that consists of quads; zeros behind its end.
@@ -145,22 +344,23 @@ struct Tiles {
 };
 
 // A matrix's next HEIGHT rows, WIDTH quads of each, from memory to LDS: neighbouring lanes read neighbouring quads.
-// Rows from `rows` on, and columns from `columns` on, are zero.
-template <u32 HEIGHT, u32 WIDTH, u32 TO_PITCH, class T>
-CANDLE_DEVICE void stage(Quad *to, const T *from, i64 step, u32 rows, u32 column, u32 columns, bool packed) {
+// Rows from `rows` on, of which there is one at least, and columns from `columns` on, are zero.
+template <u32 HEIGHT, u32 WIDTH, u32 TO_PITCH, class RowAt>
+CANDLE_DEVICE void stage(Quad *to, RowAt row_at, u32 rows, u32 column, u32 columns, bool packed) {
   static_assert(HEIGHT * WIDTH % BLOCK == 0, "all threads stage as many quads");
   if (packed) {
 #pragma unroll
     for (u32 n = 0; n < HEIGHT * WIDTH; n += BLOCK) {
       const u32 row = (n + threadIdx.x) / WIDTH, quad = (n + threadIdx.x) % WIDTH;
-      to[row * TO_PITCH + quad] = load_quad(from + row * step, column + quad * QUAD, row < rows ? columns : 0);
+      const u32 end = row < rows ? columns : 0;
+      to[row * TO_PITCH + quad] = load_quad(row_at(least(row, rows - 1)), column + quad * QUAD, end);
     }
     return;
   }
 #pragma unroll 1
   for (u32 n = threadIdx.x; n < HEIGHT * WIDTH * QUAD; n += BLOCK) {
     const u32 row = n / (WIDTH * QUAD), element = n % (WIDTH * QUAD), at = column + element;
-    const f32 value = row < rows && at < columns ? widen(from[row * step + at]) : 0;
+    const f32 value = row < rows && at < columns ? widen(row_at(row)[at]) : 0;
     to[row * TO_PITCH + element / QUAD].lane[element % QUAD] = value;
   }
 }
@@ -207,19 +407,21 @@ struct TileOfScores {
   }
 
   // Products in LDS become weights, and sums make room for larger ones.
-  template <class T>
-  CANDLE_DEVICE void weigh(Quad *weights, const Attention &a, u32 first_query, u32 first_key, const T *mask) {
+  template <class A, class T>
+  CANDLE_DEVICE void weigh(Quad *weights, const A &a, const Entry &entry, u32 head, u32 first_query, u32 first_key,
+                           const T *mask) {
     f32 factor = 1;
 #pragma unroll 1
     for (u32 r = 0; r < ROWS; ++r) {
-      const u32 query = least(first_query + first_row + r, a.queries.size - 1); // nothing behind the last is written
-      const T *row = mask ? mask + query * a.mask.row : nullptr;
+      // Nothing behind the last query is written.
+      const u32 number = least(first_query + first_row + r, entry.queries.length() - 1);
+      const Query<T> query = a.query_at(number, head, entry, mask);
       Quad &quad = weights[(first_row + r) * WEIGHTS_PITCH + member];
       Quad weight = quad;
       f32 top = LEAST;
 #pragma unroll
       for (u32 l = 0; l < QUAD; ++l) {
-        weight.lane[l] = a.score(weight.lane[l], first_key + member * QUAD + l, a.visible(query), row);
+        weight.lane[l] = a.score(weight.lane[l], first_key + member * QUAD + l, entry.keys.length(), query);
         top = Larger()(top, weight.lane[l]);
       }
       Total raised = of_member(total, r);
@@ -265,49 +467,55 @@ struct TileOfScores {
 
 // Traffic: queries are read once, keys and values once for each tile of queries, which L2 serves for most: tiles of a
 // head follow one another. Per tile of scores each element of q, k and v goes through LDS once.
-template <u32 COLUMNS, class T>
+template <u32 COLUMNS, class A, class T>
 CANDLE_DEVICE void attend_tile(T *__restrict__ y, const T *__restrict__ q, const T *__restrict__ k,
-                               const T *__restrict__ v, const T *__restrict__ mask, const Attention &a, u32 first_query,
-                               u32 first_column) {
+                               const T *__restrict__ v, const T *__restrict__ mask, const A &a, const Entry &entry,
+                               const Head &head, u32 first_query, u32 first_column) {
   using Scores = TileOfScores<COLUMNS>;
   CANDLE_DYNAMIC_LDS(Quad, lds);
   // Weights and values take the place of the queries and keys that they come from.
   Quad *queries = lds, *keys = lds + TILE * PITCH, *weights = lds, *values = lds + TILE * WEIGHTS_PITCH;
 
+  q = queries_of(q, a, entry, head.query) + first_query * a.q.row;
+  mask = a.mask_of(mask, entry.number, head.query);
+  const KeyRows<A, T> key_rows(k, a.k, a, entry, head.key), value_rows(v, a.v, a, entry, head.key);
+
   Scores scores;
-  const u32 left = a.queries.size - first_query;
-  const u32 seen = a.visible(first_query + least(left, TILE) - 1);
+  const u32 left = entry.queries.length() - first_query, count = entry.keys.length();
+  const Range seen = a.hull({first_query, first_query + least(left, TILE)}, entry);
 #pragma unroll 1
-  for (u32 first = 0; first < seen; first += TILE) {
+  for (u32 first = seen.first; first < seen.end; first += TILE) {
     typename Scores::Products products;
 #pragma unroll 1
     for (u32 d = 0; d < a.depth; d += DEPTH) {
-      stage<TILE, DEEP, PITCH>(queries, q + first_query * a.q.row, a.q.row, left, d, a.depth, a.packed);
-      stage<TILE, DEEP, PITCH>(keys, k + first * a.k.row, a.k.row, a.keys - first, d, a.depth, a.packed);
+      stage<TILE, DEEP, PITCH>(queries, [&](u32 row) { return q + row * a.q.row; }, left, d, a.depth, a.packed);
+      stage<TILE, DEEP, PITCH>(
+          keys, [&](u32 row) { return key_rows.at(first + row); }, count - first, d, a.depth, a.packed);
       __syncthreads();
       scores.multiply(products, queries, keys);
       __syncthreads();
     }
     scores.store(weights, products);
     __syncthreads();
-    scores.weigh(weights, a, first_query, first, mask);
+    scores.weigh(weights, a, entry, head.query, first_query, first, mask);
 #pragma unroll 1
-    for (u32 n = 0; n < TILE && first + n < seen; n += Scores::VALUE_ROWS) {
-      const u32 row = first + n;
-      stage<Scores::VALUE_ROWS, COLUMNS / QUAD, COLUMNS / QUAD>(values, v + row * a.v.row, a.v.row, a.keys - row,
-                                                                first_column, a.columns, a.packed);
+    for (u32 n = 0; n < TILE && first + n < seen.end; n += Scores::VALUE_ROWS) {
+      stage<Scores::VALUE_ROWS, COLUMNS / QUAD, COLUMNS / QUAD>(
+          values, [&](u32 row) { return value_rows.at(first + n + row); }, count - first - n, first_column, a.columns,
+          a.packed);
       __syncthreads();
       scores.accumulate(weights, values, n);
       __syncthreads();
     }
   }
 
+  y = a.results_of(y, entry, head.query) + first_query * a.result_step();
 #pragma unroll
   for (u32 r = 0; r < ROWS; ++r) {
-    scores.scale(r, 1 / of_member(scores.total.sum, r));
+    scores.scale(r, a.mean(1, of_member(scores.total.sum, r)));
     const u32 row = scores.first_row + r;
     if (row >= left) continue;
-    T *to = y + u64(first_query + row) * a.columns;
+    T *to = y + row * a.result_step();
 #pragma unroll
     for (u32 j = 0; j < Scores::QUADS; ++j) {
       store_quad(to, first_column + (j * TEAM + scores.member) * QUAD, a.columns, scores.sums[r][j]);
@@ -315,18 +523,17 @@ CANDLE_DEVICE void attend_tile(T *__restrict__ y, const T *__restrict__ q, const
   }
 }
 
-template <u32 COLUMNS, class T>
-CANDLE_DEVICE void attend_tiles(T *y, const T *q, const T *k, const T *v, const T *mask, const Attention &a,
+template <u32 COLUMNS, class A, class T>
+CANDLE_DEVICE void attend_tiles(T *y, const T *q, const T *k, const T *v, const T *mask, const A &a,
                                 const Tiles &tiles) {
   const u32 item = tiles.first + blockIdx.x;
   const u32 column = tiles.along.divide(item), number = tiles.parts.divide(column);
   // The last tile of a head first: with causality it sees the most keys.
-  const u32 tile = tiles.along.size - 1 - (item - column * tiles.along.size);
+  const u32 first_query = (tiles.along.size - 1 - (item - column * tiles.along.size)) * TILE;
   const Head head = head_at(a, number);
-  attend_tile<COLUMNS>(y + u64(number) * a.queries.size * a.columns, matrix_of(q, a.q, head.batch, head.query),
-                       matrix_of(k, a.k, head.batch, head.key), matrix_of(v, a.v, head.batch, head.key),
-                       mask ? matrix_of(mask, a.mask, head.batch, head.query) : nullptr, a, tile * TILE,
-                       (column - number * tiles.parts.size) * COLUMNS);
+  const Entry entry = a.entry_at(head.batch);
+  if (first_query >= entry.queries.length()) return;
+  attend_tile<COLUMNS>(y, q, k, v, mask, a, entry, head, first_query, (column - number * tiles.parts.size) * COLUMNS);
 }
 
 // The rows of a key head, which are the queries of all heads that share it, and its keys are dealt to blocks.
@@ -334,24 +541,20 @@ struct Split {
   Divisor parts; // of the keys
   Divisor row_groups;
   Divisor key_heads;
-  u32 keys;  // of a part
+  u32 keys;  // of a part, of those that some query of the entry sees
   u32 first; // of this launch; parts of all groups of rows of all heads are counted together
 };
 
-struct Range {
-  u32 first, end;
-};
-
-// A query, and where its results go.
+// A query, and its number among those of all heads.
 struct Row {
   u32 head, query;
   u64 number;
 };
 
 CANDLE_DEVICE Row row_at(const Attention &a, u32 batch, u32 key_head, u32 row) {
-  const u32 of_group = a.queries.divide(row), query = row - of_group * a.queries.size;
+  const u32 of_group = a.rows.divide(row), query = row - of_group * a.rows.size;
   const u32 head = key_head * a.group.size + of_group;
-  return {head, query, (u64(batch) * a.heads.size + head) * a.queries.size + query};
+  return {head, query, (u64(batch) * a.heads.size + head) * a.rows.size + query};
 }
 
 // Operands are packed. A team takes AT_ONCE keys at a time, ROWS queries with each: neighbouring lanes read
@@ -367,8 +570,7 @@ struct TeamOfKeys {
   u32 slot = member % (ROWS * AT_ONCE);
   u32 rows; // queries that there are
   Quad queries[ROWS][QUADS];
-  const T *mask; // row of the member's query, and how many keys that sees
-  u32 seen;
+  Query<T> query; // of the member
   Total total;
   Quad sums[ROWS][QUADS] = {}; // of weighted values
 
@@ -379,11 +581,12 @@ struct TeamOfKeys {
     return of_member(value, row * AT_ONCE);
   }
 
-  CANDLE_DEVICE void attend(const Attention &a, const T *k, const T *v, Range range) {
+  template <class A>
+  CANDLE_DEVICE void attend(const A &a, const KeyRows<A, T> &keys, const KeyRows<A, T> &values, Range range) {
 #pragma unroll 1
     for (u32 first = range.first + team; first - team < range.end; first += TEAMS * AT_ONCE) {
       Quad quads[AT_ONCE][QUADS];
-      load(quads, k, a.k.row, first, range.end, a.depth);
+      load(quads, keys, first, range.end, a.depth);
       f32 product = 0;
 #pragma unroll
       for (u32 r = 0; r < ROWS; ++r) {
@@ -397,11 +600,11 @@ struct TeamOfKeys {
           if (slot == r * AT_ONCE + n) product = sum;
         }
       }
-      const f32 score = a.score(product, first + slot % AT_ONCE * TEAMS, least(seen, range.end), mask);
+      const f32 score = a.score(product, first + slot % AT_ONCE * TEAMS, range.end, query);
       const f32 factor = total.raise(wave_reduce(score, Larger(), AT_ONCE));
       const f32 weight = estimated_exp(score - total.max);
       total.sum += wave_reduce(weight, Add(), AT_ONCE);
-      load(quads, v, a.v.row, first, range.end, a.columns);
+      load(quads, values, first, range.end, a.columns);
 #pragma unroll
       for (u32 r = 0; r < ROWS; ++r) {
         if (r >= rows) break;
@@ -419,15 +622,15 @@ struct TeamOfKeys {
   }
 
 private:
-  CANDLE_DEVICE void load(Quad (&quads)[AT_ONCE][QUADS], const T *from, i64 step, u32 first, u32 end,
+  template <class A>
+  CANDLE_DEVICE void load(Quad (&quads)[AT_ONCE][QUADS], const KeyRows<A, T> &rows, u32 first, u32 end,
                           u32 columns) const {
 #pragma unroll
     for (u32 n = 0; n < AT_ONCE; ++n) {
       const u32 key = first + n * TEAMS;
+      const T *from = rows.at(least(key, end - 1));
 #pragma unroll
-      for (u32 j = 0; j < QUADS; ++j) {
-        quads[n][j] = load_quad(from + key * step, column(j), key < end ? columns : 0);
-      }
+      for (u32 j = 0; j < QUADS; ++j) quads[n][j] = load_quad(from, column(j), key < end ? columns : 0);
     }
   }
 };
@@ -449,9 +652,9 @@ CANDLE_DEVICE Total combined(const Total &own, const Quad (&own_sums)[QUADS], To
 }
 static_assert(TEAMS == TEAM, "a team's members look at all teams");
 
-template <u32 COLUMNS, u32 ROWS, u32 AT_ONCE, class T>
+template <u32 COLUMNS, u32 ROWS, u32 AT_ONCE, class A, class T>
 CANDLE_DEVICE void attend_split(T *y, Total *totals, f32 *sums, const T *q, const T *k, const T *v, const T *mask,
-                                const Attention &a, const Split &split) {
+                                const A &a, const Split &split) {
   using Keys = TeamOfKeys<COLUMNS, ROWS, AT_ONCE, T>;
   CANDLE_DYNAMIC_LDS(Quad, lds);
   Total *of_teams = reinterpret_cast<Total *>(lds + TEAMS * COLUMNS / QUAD);
@@ -464,35 +667,39 @@ CANDLE_DEVICE void attend_split(T *y, Total *totals, f32 *sums, const T *q, cons
   const u32 batch = split.key_heads.divide(number), key_head = number - batch * split.key_heads.size;
 
   Keys team;
-  team.rows = least(a.group.size * a.queries.size - first_row, ROWS);
+  const Entry entry = a.entry_at(batch);
+  const u32 queries = entry.queries.length();
+  if (queries == 0) return;
+  team.rows = scalar(least(a.group.size * a.rows.size - first_row, ROWS));
   const Row own = row_at(a, batch, key_head, first_row + least(team.slot / AT_ONCE, team.rows - 1));
-  team.mask = mask ? matrix_of(mask, a.mask, batch, own.head) + own.query * a.mask.row : nullptr;
-  team.seen = a.visible(own.query);
+  team.query = a.query_at(least(own.query, queries - 1), own.head, entry, a.mask_of(mask, batch, own.head));
 #pragma unroll
   for (u32 r = 0; r < ROWS; ++r) {
     if (r >= team.rows) break;
     const Row row = row_at(a, batch, key_head, first_row + r);
-    const T *from = matrix_of(q, a.q, batch, row.head) + row.query * a.q.row;
+    const T *from = queries_of(q, a, entry, row.head) + least(row.query, queries - 1) * a.q.row;
 #pragma unroll
     for (u32 j = 0; j < Keys::QUADS; ++j) team.queries[r][j] = load_quad(from, team.column(j), a.depth);
   }
-  const u32 first = part * split.keys;
-  team.attend(a, matrix_of(k, a.k, batch, key_head), matrix_of(v, a.v, batch, key_head),
-              {first, first + least(split.keys, a.keys - first)});
+  const Range seen = a.hull({0, queries}, entry);
+  const u32 first = least(part * split.keys, seen.length());
+  team.attend(a, KeyRows<A, T>(k, a.k, a, entry, key_head), KeyRows<A, T>(v, a.v, a, entry, key_head),
+              {seen.first + first, seen.first + first + least(split.keys, seen.length() - first)});
 
 #pragma unroll
   for (u32 r = 0; r < ROWS; ++r) {
     if (r >= team.rows) break;
     const Total total = combined(team.of_row(team.total, r), team.sums[r], of_teams, lds);
-    const u64 row = team.of_row(own.number, r), slot = row * split.parts.size + part;
+    const Row row = row_at(a, batch, key_head, first_row + r);
+    const u64 slot = row.number * split.parts.size + part;
     if (threadIdx.x == 0 && !alone) totals[slot] = total;
     for (u32 column = threadIdx.x; column < a.columns; column += BLOCK) {
       f32 sum = 0;
       for (u32 n = 0; n < TEAMS; ++n) sum += lds[n * (COLUMNS / QUAD) + column / QUAD].lane[column % QUAD];
-      if (alone) {
-        y[row * a.columns + column] = narrow<T>(sum / total.sum);
-      } else {
+      if (!alone) {
         sums[slot * a.columns + column] = sum;
+      } else if (row.query < queries) {
+        a.results_of(y, entry, row.head)[row.query * a.result_step() + column] = narrow<T>(a.mean(sum, total.sum));
       }
     }
     __syncthreads();
@@ -500,11 +707,15 @@ CANDLE_DEVICE void attend_split(T *y, Total *totals, f32 *sums, const T *q, cons
 }
 
 // A thread to an element; neighbouring threads read neighbouring elements of each part, and the same totals.
-template <class T>
-CANDLE_DEVICE void combine(T *__restrict__ y, const Total *__restrict__ totals, const f32 *__restrict__ sums, u32 parts,
-                           Divisor columns, u32 count) {
+template <class A, class T>
+CANDLE_DEVICE void combine(T *__restrict__ y, const Total *__restrict__ totals, const f32 *__restrict__ sums,
+                           const A &a, u32 parts, Divisor columns, u32 count) {
   for (u64 i = thread_in_grid(); i < count; i += threads_of_grid()) {
     const u32 row = columns.divide(u32(i)), column = u32(i) - row * columns.size;
+    const u32 number = a.rows.divide(row), query = row - number * a.rows.size;
+    const Head head = head_at(a, number);
+    const Entry entry = a.entry_at(head.batch);
+    if (query >= entry.queries.length()) continue;
     const Total *of_row = totals + u64(row) * parts;
     const f32 *values = sums + u64(row) * parts * columns.size + column;
     Total total;
@@ -515,109 +726,266 @@ CANDLE_DEVICE void combine(T *__restrict__ y, const Total *__restrict__ totals, 
       total.sum += factor * of_row[part].sum;
       value += factor * values[u64(part) * columns.size];
     }
-    y[i] = narrow<T>(value / total.sum);
+    a.results_of(y, entry, head.query)[query * a.result_step() + column] = narrow<T>(a.mean(value, total.sum));
   }
 }
 
+// Flash has more numbers than there are scalar registers: kernels read them from LDS.
+CANDLE_DEVICE const Flash &in_lds(const Flash &given, u64 *words) {
+  static_assert(sizeof(Flash) % 8 == 0 && sizeof(Flash) / 8 <= BLOCK, "a thread copies a word at most");
+  if (threadIdx.x < sizeof(Flash) / 8) words[threadIdx.x] = reinterpret_cast<const u64 *>(&given)[threadIdx.x];
+  __syncthreads();
+  return *reinterpret_cast<const Flash *>(words);
+}
+
 CANDLE_KERNEL(256)
-sdpa_tiles_bf16_64(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Attention attention,
-                   Tiles tiles) {
+sdpa_tiles_bf16_64(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<64>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Attention attention,
-                    Tiles tiles) {
+sdpa_tiles_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<128>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_bf16_256(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Attention attention,
-                    Tiles tiles) {
+sdpa_tiles_bf16_256(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<256>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_f16_64(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Attention attention, Tiles tiles) {
+sdpa_tiles_f16_64(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<64>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_f16_128(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Attention attention,
-                   Tiles tiles) {
+sdpa_tiles_f16_128(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<128>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_f16_256(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Attention attention,
-                   Tiles tiles) {
+sdpa_tiles_f16_256(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<256>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_f32_64(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Attention attention, Tiles tiles) {
+sdpa_tiles_f32_64(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<64>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_f32_128(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Attention attention,
-                   Tiles tiles) {
+sdpa_tiles_f32_128(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<128>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
-sdpa_tiles_f32_256(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Attention attention,
-                   Tiles tiles) {
+sdpa_tiles_f32_256(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
   attend_tiles<256>(y, q, k, v, mask, attention, tiles);
 }
 CANDLE_KERNEL(256)
 sdpa_split_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
-                   Attention attention, Split split) {
+                   Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<64, 4, 4>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_bf16_128(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
-                    Attention attention, Split split) {
+                    Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<128, 4, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_bf16_256(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
-                    Attention attention, Split split) {
+                    Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_f16_64(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
-                  Attention attention, Split split) {
+                  Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<64, 4, 4>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_f16_128(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
-                   Attention attention, Split split) {
+                   Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<128, 4, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_f16_256(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
-                   Attention attention, Split split) {
+                   Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_f32_64(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
-                  Attention attention, Split split) {
+                  Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<64, 4, 4>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_f32_128(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
-                   Attention attention, Split split) {
+                   Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<128, 4, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
 sdpa_split_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
-                   Attention attention, Split split) {
+                   Masked given, Split split) {
+  const Masked &attention = given;
   attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(256)
-sdpa_combine_bf16(bf16 *y, const Total *totals, const f32 *sums, u32 parts, Divisor columns, u32 count) {
-  combine(y, totals, sums, parts, columns, count);
+sdpa_combine_bf16(bf16 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, Divisor columns, u32 count) {
+  const Masked &attention = given;
+  combine(y, totals, sums, attention, parts, columns, count);
 }
 CANDLE_KERNEL(256)
-sdpa_combine_f16(f16 *y, const Total *totals, const f32 *sums, u32 parts, Divisor columns, u32 count) {
-  combine(y, totals, sums, parts, columns, count);
+sdpa_combine_f16(f16 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, Divisor columns, u32 count) {
+  const Masked &attention = given;
+  combine(y, totals, sums, attention, parts, columns, count);
 }
 CANDLE_KERNEL(256)
-sdpa_combine_f32(f32 *y, const Total *totals, const f32 *sums, u32 parts, Divisor columns, u32 count) {
-  combine(y, totals, sums, parts, columns, count);
+sdpa_combine_f32(f32 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, Divisor columns, u32 count) {
+  const Masked &attention = given;
+  combine(y, totals, sums, attention, parts, columns, count);
+}
+CANDLE_KERNEL(256)
+flash_tiles_bf16_64(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<64>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<128>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_bf16_256(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<256>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_f16_64(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<64>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_f16_128(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<128>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_f16_256(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<256>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_f32_64(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<64>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_f32_128(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<128>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_tiles_f32_256(f32 *y, const f32 *q, const f32 *k, const f32 *v, const f32 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_tiles<256>(y, q, k, v, mask, attention, tiles);
+}
+CANDLE_KERNEL(256)
+flash_split_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                    Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<64, 4, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_bf16_128(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                     Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<128, 4, 2>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_bf16_256(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                     Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_f16_64(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                   Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<64, 4, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_f16_128(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                    Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<128, 4, 2>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_f16_256(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                    Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_f32_64(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                   Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<64, 4, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_f32_128(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                    Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<128, 4, 2>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_split_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                    Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_combine_bf16(bf16 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, Divisor columns, u32 count) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  combine(y, totals, sums, attention, parts, columns, count);
+}
+CANDLE_KERNEL(256)
+flash_combine_f16(f16 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, Divisor columns, u32 count) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  combine(y, totals, sums, attention, parts, columns, count);
+}
+CANDLE_KERNEL(256)
+flash_combine_f32(f32 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, Divisor columns, u32 count) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  combine(y, totals, sums, attention, parts, columns, count);
 }
 
 } // namespace candle

@@ -1407,7 +1407,7 @@ pub(crate) mod sdpa {
         number: 23,
         name: "sdpa",
         variants: &["64", "128", "256", ""],
-        kernels: 21,
+        kernels: 42,
     };
 
     /// Values of up to 64 columns.
@@ -1458,8 +1458,45 @@ pub(crate) mod sdpa {
         distinct: false,
     };
 
+    /// As sdpa_tiles, with windows, slopes and entries of different lengths.
+    pub(crate) const FLASH_TILES: Op = Op {
+        family: FAMILY,
+        name: "flash_tiles",
+        first: 21,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[0, 1, 2],
+        distinct: false,
+    };
+
+    /// As sdpa_split, with windows, slopes and entries of different lengths.
+    pub(crate) const FLASH_SPLIT: Op = Op {
+        family: FAMILY,
+        name: "flash_split",
+        first: 30,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[0, 1, 2],
+        distinct: false,
+    };
+
+    /// The results of flash_split's blocks put together.
+    pub(crate) const FLASH_COMBINE: Op = Op {
+        family: FAMILY,
+        name: "flash_combine",
+        first: 39,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[3],
+        distinct: false,
+    };
+
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[SDPA_TILES, SDPA_SPLIT, SDPA_COMBINE];
+    pub(crate) const OPS: &[Op] = &[
+        SDPA_TILES,
+        SDPA_SPLIT,
+        SDPA_COMBINE,
+        FLASH_TILES,
+        FLASH_SPLIT,
+        FLASH_COMBINE,
+    ];
 }
 
 /// exp(x) over the sum of exp along the last dimension.

@@ -157,6 +157,7 @@ pub(crate) enum Operation {
         scale: f32,
         softcapping: f32,
         causal: bool,
+        flash: Option<Flash>,
         /// Of a head's keys, 0 for tiles of queries; if not given, the sizes decide.
         parts: Option<usize>,
         y: Tensor,
@@ -279,6 +280,64 @@ impl Ids {
     /// Those without gaps.
     fn contiguous(&self) -> Result<(Indices, &[usize]), Refusal> {
         Ok((self.indices()?, self.tensor.contiguous()?.shape))
+    }
+}
+
+/// What flash attention has beside other attention.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Flash {
+    /// Keys before and behind a query's place that it sees.
+    window: [Option<usize>; 2],
+    slopes: Option<Tensor>,
+    sequences: Option<Sequences>,
+}
+
+impl Flash {
+    /// `shape` is that of contiguous results: (batch, queries, heads, columns).
+    fn planned(&self, shape: &[usize]) -> Result<nn_plan::Flash, Refusal> {
+        let [before, after] = self.window;
+        let [_, queries, heads, columns] = shape else {
+            return Err(Refusal("results have four dimensions".to_string()));
+        };
+        Ok(nn_plan::Flash {
+            window: nn_plan::Window { before, after },
+            slopes: self.slopes.as_ref().map(Tensor::start).transpose()?,
+            steps: [queries * heads * columns, *columns, heads * columns],
+            sequences: self
+                .sequences
+                .as_ref()
+                .map(Sequences::planned)
+                .transpose()?,
+        })
+    }
+}
+
+/// Batch entries of different lengths, with pages (entries, pages) and groups (entries, groups, 2).
+#[derive(Debug, Deserialize)]
+pub(crate) struct Sequences {
+    queries: Tensor,
+    keys: Tensor,
+    most: [usize; 2],
+    pages: Option<Tensor>,
+    groups: Option<Tensor>,
+}
+
+impl Sequences {
+    fn planned(&self) -> Result<nn_plan::Sequences, Refusal> {
+        let table = |of_entries: &Tensor| -> Result<_, Refusal> {
+            Ok(nn_plan::Table {
+                start: of_entries.contiguous()?.start,
+                of_entry: of_entries.shape[1],
+            })
+        };
+        Ok(nn_plan::Sequences {
+            queries: self.queries.contiguous()?.start,
+            keys: self.keys.contiguous()?.start,
+            count: self.queries.shape[0] - 1,
+            most: self.most,
+            pages: self.pages.as_ref().map(table).transpose()?,
+            groups: self.groups.as_ref().map(table).transpose()?,
+        })
     }
 }
 
@@ -694,6 +753,7 @@ impl Operation {
                 scale,
                 softcapping,
                 causal,
+                flash,
                 parts,
                 y,
             } => {
@@ -707,6 +767,10 @@ impl Operation {
                         scale: *scale,
                         softcapping: *softcapping,
                         causal: *causal,
+                    },
+                    flash: match flash {
+                        Some(flash) => Some(flash.planned(&y.shape)?),
+                        None => None,
                     },
                 };
                 nn_plan::sdpa(recorder, &attention, *parts, y.start()?)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from some import some
 
-from codegen.device.ops.sdpa import sdpa
+from codegen.device.ops.sdpa import Flash, Sequences, sdpa
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import dtype
 from kernels.compare import assert_within, epsilon
@@ -47,6 +48,12 @@ class Case:
     """Of values, if that is not the depth."""
     causal: bool = False
     masked: bool = False
+    flash: bool = False
+    """Whether the kernels of flash attention compute it: a query that sees no key has zeros as its result."""
+    window: tuple[int | None, int | None] = (None, None)
+    """Of flash attention: keys before a query's place, and behind it, that it sees; causality is none behind it."""
+    sloped: bool = False
+    """Of flash attention: whether scores lose something for each place between query and key."""
     scale: float = 0.125
     cap: float = 1.0
     transposed: bool = False
@@ -65,6 +72,17 @@ class Case:
             (self.batch, heads, self.queries, self.keys),
         )
 
+    @property
+    def reach(self) -> tuple[int | None, int | None]:
+        """The window, with causality."""
+        return (None, 0) if self.causal else self.window
+
+    @property
+    def slopes(self) -> Array:
+        """Of heads."""
+        heads = self.heads * self.group
+        return 2.0 ** (-8 * (np.arange(heads) + 1) / heads) if self.sloped else np.zeros(heads)
+
     def arrays(self) -> list[Array]:
         """q, k, v and the mask, a fifth of which is -inf."""
         random = np.random.default_rng(self.seed)
@@ -78,9 +96,19 @@ class Case:
     def run(self, kernels: Kernels, q: Array, k: Array, v: Array, mask: Array) -> Array:
         """What the device makes of the arrays."""
         on_device = [self._tensor(kernels, array) for array in (q, k, v)]
-        options: dict[str, Any] = {"causal": self.causal, "scale": self.scale, "softcapping": self.cap}
-        options["mask"] = self._tensor(kernels, mask) if self.masked else None
-        return sdpa(kernels, *on_device, parts=self.parts, **options).numpy()
+        given = self._tensor(kernels, mask) if self.masked else None
+        return sdpa(
+            kernels, on_device[0], on_device[1], on_device[2], given, parts=self.parts, **self.options(kernels)
+        ).numpy()
+
+    def options(self, kernels: Kernels, sequences: Sequences | None = None) -> dict[str, Any]:
+        """What `sdpa` is told about scores."""
+        options: dict[str, Any] = {"scale": self.scale, "softcapping": self.cap}
+        if not self.flash:
+            return {**options, "causal": self.causal}
+        slopes = Tensor.from_numpy(kernels.device, self.slopes.astype(np.float32)) if self.sloped else None
+        none = {"softcapping": 0.0} if self.cap == 1 else {}  # 0 stands for none there
+        return {**options, **none, "flash": Flash(self.reach, slopes, sequences)}
 
     def _tensor(self, kernels: Kernels, array: Array) -> Tensor:
         if not self.transposed:
@@ -99,8 +127,21 @@ class Case:
         assert_within(self.run(kernels, *arrays), expected, bound)
 
 
-def reference(case: Case, q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
+def hidden(case: Case, queries: int, keys: int, groups: Array | None = None) -> Array:
+    """Which keys a query does not see."""
+    before, behind = (keys + queries if n is None else n for n in case.reach)
+    place, key = np.arange(queries)[:, None] + keys - queries, np.arange(keys)
+    seen = (key >= place - before) & (key <= place + behind)
+    for start, end in [] if groups is None else groups:
+        seen |= (start <= place) & (place < end) & (start <= key) & (key < end)
+    return ~seen
+
+
+def reference(
+    case: Case, q: Array, k: Array, v: Array, mask: Array, groups: Array | None = None
+) -> tuple[Array, Array]:
     """The result in f64, and how far from it one may be that has f32 scores, weights and sums and is rounded once."""
+    queries, keys = q.shape[2], k.shape[2]
     q, k, v, mask = (array.astype(np.float64) for array in (q, k, v, mask))
     k, v = (np.repeat(array, case.group, axis=1) for array in (k, v))
     scores = q @ k.swapaxes(2, 3) * case.scale
@@ -109,11 +150,15 @@ def reference(case: Case, q: Array, k: Array, v: Array, mask: Array) -> tuple[Ar
     if case.cap != 1:
         scores = case.cap * np.tanh(scores / case.cap)
         error = error + 8 * UNIT * case.cap
+    if case.sloped:
+        places = np.abs(np.arange(queries)[:, None] + keys - queries - np.arange(keys))
+        scores = scores - case.slopes[:, None, None] * places
+        error = error + 2 * UNIT * np.abs(scores)
     if case.masked:
         scores = scores + mask
         error = error + UNIT * np.abs(np.where(np.isfinite(scores), scores, 0))
-    elif case.causal:
-        scores[..., ~np.tri(case.queries, case.keys, case.keys - case.queries, dtype=bool)] = -np.inf
+    else:
+        scores[..., hidden(case, queries, keys, groups)] = -np.inf
     with np.errstate(all="ignore"):
         top = scores.max(axis=-1, keepdims=True)
         weights = np.exp(scores - top)
@@ -121,8 +166,10 @@ def reference(case: Case, q: Array, k: Array, v: Array, mask: Array) -> tuple[Ar
         # Weights are products of several exponentials, one for each time that a larger score came; exponents that
         # matter are above -104, and each exponential and product adds a few units.
         exponent = np.minimum(top - scores, 104)
-        changes = 2 * error.max(axis=-1, keepdims=True) + (4 * exponent + 4 * case.keys + 16) * UNIT
+        changes = 2 * error.max(axis=-1, keepdims=True) + (4 * exponent + 4 * keys + 16) * UNIT
         expected = shares @ v
+        if case.flash:
+            expected[np.isneginf(scores).all(axis=-1)] = 0
         bound = 2 * (shares * changes) @ np.abs(v) + (shares @ np.abs(v)) * (changes * shares).sum(-1, keepdims=True)
     rounding = epsilon(numpy_type(dtype(case.element))) / 2
     return expected, bound + rounding * np.abs(expected) + 2.0**-25
@@ -136,6 +183,8 @@ def random_case(seed: int) -> Case:
         return values[random.integers(len(values))]
 
     queries = one_of(1, 1, 2, 3, 7, 9, 13, 65)
+    flash = random.random() < 0.5
+    windows = ((None, None), (None, None), (3, 0), (0, 5), (17, None), (None, 2), (40, 1))
     return Case(
         element=one_of(*TYPES),
         batch=one_of(1, 1, 1, 2),
@@ -144,8 +193,11 @@ def random_case(seed: int) -> Case:
         queries=queries,
         keys=one_of(1, 2, 13, 31, 64, 67),
         depth=one_of(*DEPTHS),
-        causal=random.random() < 0.5,
-        masked=random.random() < 0.35,
+        causal=random.random() < 0.4,
+        window=one_of(*windows),
+        sloped=random.random() < 0.4,
+        masked=not flash and random.random() < 0.35,
+        flash=flash,
         scale=one_of(0.125, 1.0, 0.5),
         cap=one_of(1.0, 1.0, 2.0, 30.0),
         transposed=random.random() < 0.35,
@@ -168,8 +220,8 @@ def test_every_kernel(kernels: Kernels) -> None:
     with launched(kernels) as symbols:
         for element in TYPES:
             for depth in (64, 128, 256):
-                Case(element, keys=66, depth=depth, parts=0).check(kernels)
-                Case(element, keys=66, depth=depth, parts=3).check(kernels)
+                for flash, parts in product((False, True), (0, 3)):
+                    Case(element, keys=66, depth=depth, flash=flash, parts=parts).check(kernels)
     assert symbols == {kernel.symbol for kernel in kernels.families["sdpa"].kernels}
 
 
@@ -185,6 +237,9 @@ def test_every_kernel(kernels: Kernels) -> None:
         Case(depth=1, columns=1, queries=1, keys=1),
         Case(queries=130, keys=130, depth=32, causal=True),
         Case(queries=70, keys=200, depth=32, causal=True),
+        Case(queries=70, keys=200, depth=32, flash=True, window=(20, 3)),
+        Case(queries=2, keys=200, depth=32, flash=True, window=(20, 0), parts=3, sloped=True, group=2),
+        Case("f16", queries=9, keys=65, depth=512, flash=True, causal=True),
     ],
 )
 def test_unusual_sizes(kernels: Kernels, case: Case) -> None:
@@ -218,6 +273,117 @@ def test_queries_that_see_no_key(kernels: Kernels, parts: int) -> None:
 
     none = Case(queries=2, keys=0, parts=parts)
     assert np.isnan(none.run(kernels, *none.arrays())).all()
+
+
+@FORMS
+def test_flash_makes_zeros_of_queries_that_see_no_key(kernels: Kernels, parts: int) -> None:
+    case = Case(queries=5, keys=3, causal=True, flash=True, parts=parts)
+    result = case.run(kernels, *case.arrays())
+    assert (result == 0).all(axis=(0, 1, 3)).tolist() == [True, True, False, False, False]
+    assert np.isfinite(result).all()
+    none = Case(queries=2, keys=0, flash=True, parts=parts)
+    assert (none.run(kernels, *none.arrays()) == 0).all()
+    queries, keys = none.arrays()[0].copy(), Case(queries=2, keys=3).arrays()
+    queries[..., 0] = np.nan
+    assert np.isnan(Case(queries=2, keys=3, flash=True, parts=parts).run(kernels, queries, *keys[1:])).all()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Entries of different lengths, one behind another."""
+
+    queries: tuple[int, ...] = (3, 0, 5, 1)
+    keys: tuple[int, ...] = (70, 4, 0, 130)
+    page: int | None = None
+    """Keys of a page, if there are pages."""
+    groups: tuple[tuple[tuple[int, int], ...], ...] | None = None
+    """Of each entry."""
+
+    def check(self, kernels: Kernels, case: Case) -> None:
+        """Each entry's result is that of the entry alone, and what belongs to none is left alone."""
+        device, random = kernels.device, np.random.default_rng(case.seed)
+        heads, element = case.heads * case.group, numpy_type(dtype(case.element))
+        q = random.standard_normal((sum(self.queries) + 2, heads, case.depth)).astype(element)
+        k, v = random.standard_normal((2, sum(self.keys) + 1, case.heads, case.depth)).astype(element)
+        ends = [np.cumsum((0, *lengths)) for lengths in (self.queries, self.keys)]
+        of_queries, of_keys = (Tensor.from_numpy(device, each.astype(np.uint32)) for each in ends)
+        rows, table = [k, v], None
+        if self.page:
+            rows, table = paged(random, k, v, ends[1], self.page)
+        groups = None if self.groups is None else np.array(self.groups, np.int32)
+        sequences = Sequences(
+            of_queries,
+            of_keys,
+            (max(self.queries), max(self.keys)),
+            None if table is None else Tensor.from_numpy(device, np.array(table, np.uint32)),
+            None if groups is None else Tensor.from_numpy(device, groups.view(np.uint32)),
+        )
+        on_device = [Tensor.from_numpy(device, q[None]).transpose(0, 2, 1, 3)]
+        on_device += [
+            Tensor.from_numpy(device, each if self.page else each[None]).transpose(0, 2, 1, 3) for each in rows
+        ]
+        result = sdpa(kernels, *on_device, **case.options(kernels, sequences), parts=case.parts).numpy()
+        for entry in range(len(self.queries)):
+            own = slice(ends[0][entry], ends[0][entry + 1])
+            seen = slice(ends[1][entry], ends[1][entry + 1])
+            one, keys, values = (each[None].swapaxes(1, 2) for each in (q[own], k[seen], v[seen]))
+            if keys.shape[2] == 0:
+                assert (result[:, :, own] == 0).all()
+                continue
+            own_groups = None if groups is None else groups[entry]
+            expected, bound = reference(case, one, keys, values, np.zeros(1), own_groups)
+            assert_within(result[:, :, own], expected, bound)
+
+
+def paged(
+    random: np.random.Generator, k: Array, v: Array, ends: Array, page: int
+) -> tuple[list[Array], list[list[int]]]:
+    """Pages of keys and of values in any order, and each entry's numbers of them, the last of which there is none."""
+    counts = [-(-int(length) // page) for length in np.diff(ends)]
+    free = list(random.permutation(sum(counts) + 1))
+    pages = [np.full((len(free), page, *each.shape[1:]), np.nan, each.dtype) for each in (k, v)]
+    table = [[int(free.pop()) for _ in range(count)] + [2**32 - 1] * (max(counts) + 1 - count) for count in counts]
+    for numbers, (start, end) in zip(table, pairwise(ends), strict=True):
+        for to, each in zip(pages, (k, v), strict=True):
+            for place, row in enumerate(each[start:end]):
+                to[numbers[place // page], place % page] = row
+    return pages, table
+
+
+GROUPS = (((0, 5), (60, 70)), ((0, 0), (0, 0)), ((0, 3), (5, 2)), ((100, 129), (128, 130)))
+
+
+@FORMS
+@pytest.mark.parametrize("page", [None, 8, 32], ids=["rows", "pages of 8", "pages of 32"])
+@pytest.mark.parametrize("groups", [None, GROUPS], ids=["", "groups"])
+def test_entries_of_different_lengths(kernels: Kernels, parts: int, page: int | None, groups: Any) -> None:
+    case = Case("f16", heads=2, group=2, depth=64, flash=True, causal=True, sloped=True, parts=parts)
+    Batch(page=page, groups=groups).check(kernels, case)
+    Batch(page=page, groups=groups).check(kernels, replace(case, causal=False, window=(40, 2), element="f32"))
+
+
+def test_entries_of_many_queries(kernels: Kernels) -> None:
+    case = Case("bf16", heads=1, group=3, depth=72, flash=True, causal=True)
+    # A group that reaches from queries of one tile to keys behind all that these see otherwise.
+    Batch(queries=(130,), keys=(140,), groups=(((20, 120),),)).check(kernels, case)
+    Batch(queries=(70, 1, 130), keys=(70, 200, 140)).check(kernels, case)
+    Batch(queries=(70, 1, 130), keys=(70, 200, 140), page=16).check(kernels, replace(case, window=(9, 9), causal=False))
+
+
+@FORMS
+def test_starts_that_are_wrong_stay_within_memory(kernels: Kernels, parts: int) -> None:
+    """Nothing is read or written outside, and entries that are as they should be are right."""
+    case = Case(heads=1, depth=64, flash=True, parts=parts)
+    device = kernels.device
+    q, k, v, _ = Case(queries=8, keys=9, heads=1, depth=64).arrays()
+    starts = [[0, 3, 2**32 - 1, 8, 8], [0, 9, 2**31, 4, 9]]
+    of_queries, of_keys = (Tensor.from_numpy(device, np.array(each, np.uint32)) for each in starts)
+    on_device = [Tensor.from_numpy(device, each) for each in (q, k, v)]
+    result = sdpa(
+        kernels, *on_device, **case.options(kernels, Sequences(of_queries, of_keys, (8, 9))), parts=parts
+    ).numpy()
+    expected, bound = reference(case, q[:, :, :3], k, v, np.zeros(1))
+    assert_within(result[:, :, :3], expected, bound)
 
 
 @FORMS

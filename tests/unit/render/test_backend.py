@@ -379,7 +379,7 @@ def test_the_dummy_has_the_real_surface() -> None:
 
 def test_types_that_programs_look_into_are_the_same_in_both_roles() -> None:
     roots = [source for _, source in ALL if source.endswith("/dummy_rocm_backend.rs")]
-    assert len(roots) == 3
+    assert len(roots) == 4
     for root, name in product(roots, SHARED):
         assert re.search(rf'#\[path = "rocm_backend/{name}.rs"\]\n(?:pub )?mod {name};\n', rendered(root)), name
 

@@ -17,6 +17,7 @@ pub mod driver;
 mod element;
 pub mod error;
 mod event;
+pub mod flash_attn;
 mod gpu;
 mod hip;
 mod installation;

@@ -1,10 +1,12 @@
 //! Plans the launches of candle-nn's fused operations, as `plan` does and with its parts.
+mod flash;
 mod norm;
 mod rope;
 mod rows;
 mod sdpa;
 mod softmax;
 
+pub(crate) use flash::{Flash, Sequences, Table, Window};
 pub(crate) use norm::norm;
 pub(crate) use rope::{rope, Rotation};
 pub use sdpa::Scores;

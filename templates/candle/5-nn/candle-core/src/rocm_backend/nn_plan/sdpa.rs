@@ -2,9 +2,10 @@
 //!
 //! Many queries are cut into tiles, and a block walks over the keys for each. Of few queries, the keys are dealt to
 //! several blocks, whose results a second launch puts together.
+use super::flash::{Flash, KernelFlash};
 use crate::rocm_backend::plan::table::{sdpa as table, Element};
 use crate::rocm_backend::plan::{
-    Argument, Card, Divisor, Kernel, Launch, Launcher, Operand, Pointer, Refusal,
+    Argument, Card, Divisor, Kernel, Launch, Launcher, Op, Operand, Pointer, Refusal,
 };
 
 /// Kernels for rows of up to so many columns.
@@ -46,7 +47,7 @@ impl Width {
 pub struct Scores {
     /// What products are multiplied with.
     pub scale: f32,
-    /// Scores s become cap * tanh(s / cap); 1 for none.
+    /// Scores s become cap * tanh(s / cap); 1 for none, as Candle has it; 0 in flash attention, as candle-flash-attn.
     pub softcapping: f32,
     /// Whether query i of m sees only the first n - m + i + 1 of n keys. A mask overrides it.
     pub causal: bool,
@@ -56,6 +57,8 @@ pub struct Scores {
 /// columns), and the mask (batch, heads, queries, keys).
 ///
 /// Heads are a multiple of key heads. The mask may be any view, the others any whose last dimension is contiguous.
+/// Flash attention has neither a mask nor causality but windows; with sequences, its q is (1, heads, all queries, depth),
+/// and k and v are (1, key heads, all keys, ...) or (pages, key heads, keys of a page, ...).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention<'a> {
     pub(crate) q: Operand<'a>,
@@ -64,10 +67,11 @@ pub(crate) struct Attention<'a> {
     pub(crate) mask: Option<Operand<'a>>,
     pub(crate) element: Element,
     pub(crate) scores: Scores,
+    pub(crate) flash: Option<Flash>,
 }
 
 impl Attention<'_> {
-    /// The shape of the result: (batch, heads, queries, columns). A refusal of what the kernels cannot do.
+    /// The shape of the result: q's with v's last dimension. A refusal of what the kernels cannot do.
     pub(crate) fn results(&self) -> Result<[usize; 4], Refusal> {
         let has_gaps = |operand: &Operand<'_>| {
             let view = &operand.view;
@@ -78,9 +82,18 @@ impl Attention<'_> {
                 "the last dimension of queries, keys and values has to be contiguous",
             ));
         }
-        let sizes = Sizes::of(self)?;
-        sizes.check()?;
-        Ok([sizes.batch, sizes.heads, sizes.queries, sizes.columns])
+        Sizes::of(self)?.check()?;
+        let rows = [self.q, self.k].map(|operand| operand.view.shape[2]);
+        let pages = self.flash.map_or(0, |flash| flash.pages());
+        check_counts(&[self.k.view.shape[0], pages, rows[0], rows[1]])?;
+        let shape = self.q.view.shape;
+        Ok([shape[0], shape[1], shape[2], self.v.view.shape[3]])
+    }
+
+    /// Keys that some query of an entry sees, at most.
+    fn seen(&self, sizes: &Sizes) -> usize {
+        let reach = self.flash.and_then(|flash| flash.reach(sizes.queries));
+        reach.map_or(sizes.keys, |reach| reach.min(sizes.keys))
     }
 
     /// Of q, k, v and the mask.
@@ -106,30 +119,48 @@ impl Attention<'_> {
             let strides = operand.view.strides;
             [strides[0] as i64, strides[1] as i64, strides[2] as i64]
         };
+        let none = if self.flash.is_some() { 0. } else { 1. };
         KernelAttention {
-            strides: [
-                strides(self.q),
-                strides(self.k),
-                strides(self.v),
-                self.mask.map_or([0; 3], strides),
-            ],
-            mask_key: self.mask.map_or(0, |mask| mask.view.strides[3] as i64),
+            strides: [self.q, self.k, self.v].map(strides),
             heads: Divisor::of(sizes.heads),
             group: Divisor::of(sizes.group()),
-            queries: Divisor::of(sizes.queries),
-            keys: sizes.keys as u32,
+            rows: Divisor::of(sizes.queries),
             depth: sizes.depth as u32,
             columns: sizes.columns as u32,
             scale: self.scores.scale,
-            cap: self.scores.softcapping,
-            causal: (self.scores.causal && self.mask.is_none()).into(),
+            cap: if self.scores.softcapping == none {
+                0.
+            } else {
+                self.scores.softcapping
+            },
             packed: self.is_packed().into(),
+        }
+    }
+
+    fn pack_masked(&self, sizes: &Sizes) -> Masked {
+        let strides = self.mask.map_or(&[0; 4][..], |mask| mask.view.strides);
+        let steps = [0, 1, 2, 3].map(|d| strides[d] as i64);
+        Masked {
+            attention: self.pack(sizes),
+            mask: steps,
+            keys: sizes.keys as u32,
+            causal: (self.scores.causal && self.mask.is_none()).into(),
         }
     }
 }
 
 fn refused(what: &str) -> Refusal {
     Refusal(format!("sdpa: {what}"))
+}
+
+/// Kernels count in 32 bits.
+fn check_counts(counts: &[usize]) -> Result<(), Refusal> {
+    if counts.iter().any(|&count| count >= 1 << 31) {
+        return Err(refused(&format!(
+            "{counts:?} are too many for the kernels, which count in 31 bits"
+        )));
+    }
+    Ok(())
 }
 
 /// How many there are; heads, queries and keys are those of a batch entry or head.
@@ -153,34 +184,32 @@ impl Sizes {
             attention.k.view.shape,
             attention.v.view.shape,
         );
-        match shapes {
-            (&[batch, heads, queries, depth], &[_, key_heads, keys, _], &[.., columns]) => {
-                Ok(Self {
-                    batch,
-                    heads,
-                    key_heads,
-                    queries,
-                    keys,
-                    depth,
-                    columns,
-                })
-            }
-            _ => Err(refused("tensors have four dimensions")),
-        }
+        let (&[batch, heads, queries, depth], &[pages, key_heads, keys, _], &[.., columns]) =
+            shapes
+        else {
+            return Err(refused("tensors have four dimensions"));
+        };
+        let sequences = attention.flash.and_then(|flash| flash.sequences);
+        let [batch, queries, keys] = match sequences {
+            None => [batch, queries, keys],
+            Some(sequences) => sequences.sizes(queries, pages, keys),
+        };
+        Ok(Self {
+            batch,
+            heads,
+            key_heads,
+            queries,
+            keys,
+            depth,
+            columns,
+        })
     }
 
-    /// Kernels count in 32 bits.
     fn check(&self) -> Result<(), Refusal> {
         let heads = self.batch * self.heads;
         let rows = heads * self.queries.max(1);
         let parts = self.columns.div_ceil(WIDTHS[0].columns);
-        let largest = [self.keys, self.depth, self.columns, rows, rows * parts];
-        if largest.iter().any(|&size| size >= 1 << 31) {
-            return Err(refused(&format!(
-                "{self:?} are too many for the kernels, which count in 31 bits"
-            )));
-        }
-        Ok(())
+        check_counts(&[self.keys, self.depth, self.columns, rows, rows * parts])
     }
 
     /// Heads of queries that share a head of keys.
@@ -193,37 +222,82 @@ impl Sizes {
         self.batch * self.heads * self.queries
     }
 
-    /// Into how many parts a head's keys are cut, so that few queries fill the card; 0 for many queries.
-    fn parts(&self, card: Card) -> usize {
+    /// Into how many parts the keys of a head that are seen are cut, so that few queries fill the card; 0 for many queries.
+    fn parts(&self, card: Card, seen: usize) -> usize {
         if self.queries > table::FEW_QUERIES {
             return 0;
         }
         let blocks = card.multiprocessors * table::BLOCKS_PER_PROCESSOR;
         let wanted = blocks / (self.batch * self.key_heads);
-        wanted.min(self.keys / table::LEAST_KEYS).max(1)
+        wanted.min(seen / table::LEAST_KEYS).max(1)
     }
 }
 
 /// `candle::Attention`.
 #[repr(C)]
-struct KernelAttention {
-    /// From one batch entry, head and row to the next: of q, k, v and the mask.
-    strides: [[i64; 3]; 4],
-    mask_key: i64,
+pub(super) struct KernelAttention {
+    /// From one batch entry, head and row to the next: of q, k and v.
+    strides: [[i64; 3]; 3],
     heads: Divisor,
     group: Divisor,
-    queries: Divisor,
-    keys: u32,
+    rows: Divisor,
     depth: u32,
     columns: u32,
     scale: f32,
     cap: f32,
-    causal: u32,
     packed: u32,
 }
 
+impl KernelAttention {
+    /// Of entries that lie one behind another, with no step from one to the next; pages of keys and values have one.
+    pub(super) fn without_steps(mut self, paged: bool) -> Self {
+        let [q, k, v] = &mut self.strides;
+        q[0] = 0;
+        if !paged {
+            (k[0], v[0]) = (0, 0);
+        }
+        self
+    }
+}
+
+/// `candle::Masked`.
+#[repr(C)]
+struct Masked {
+    attention: KernelAttention,
+    mask: [i64; 4],
+    keys: u32,
+    causal: u32,
+}
+
 // SAFETY: the same fields in the same order, with C's layout on both sides.
-unsafe impl Argument for KernelAttention {}
+unsafe impl Argument for Masked {}
+
+/// What kernels are told about the operands, and which kernels those are.
+enum Packed {
+    Masked(Masked),
+    Flash(KernelFlash),
+}
+
+impl Packed {
+    /// Kernels for tiles, splits, and what is combined.
+    fn kernels(&self) -> [&'static Op; 3] {
+        match self {
+            Self::Masked(_) => [&table::SDPA_TILES, &table::SDPA_SPLIT, &table::SDPA_COMBINE],
+            Self::Flash(_) => [
+                &table::FLASH_TILES,
+                &table::FLASH_SPLIT,
+                &table::FLASH_COMBINE,
+            ],
+        }
+    }
+
+    fn given_to<'a, L: Launcher>(&'a self, launch: Launch<'a, L>) -> Launch<'a, L> {
+        match self {
+            Self::Masked(masked) => launch.arg(masked),
+            Self::Flash(flash) => launch.arg(flash),
+        }
+    }
+}
 
 /// `candle::Tiles`.
 #[repr(C)]
@@ -249,7 +323,8 @@ struct Split {
 // SAFETY: as above.
 unsafe impl Argument for Split {}
 
-/// Writes softmax(scores(q k^T) + mask) v to `y`, contiguously: as many elements as `results` says.
+/// Writes softmax(scores(q k^T) + mask) v to `y`: as many elements as `results` says, contiguously but for flash
+/// attention, which has steps of its own.
 ///
 /// The tensors fit together and are of one type. A head's keys are cut into at most so many `parts`, 0 for tiles of
 /// queries, which what is not packed or too wide takes anyway; the sizes decide if it is not given.
@@ -259,21 +334,31 @@ pub(crate) fn sdpa<L: Launcher>(
     parts: Option<usize>,
     y: Pointer,
 ) -> Result<(), L::Error> {
-    let count: usize = attention.results()?.iter().product();
+    attention.results()?;
+    let sizes = Sizes::of(attention)?;
+    let count = sizes.rows() * sizes.columns;
     if count == 0 {
         return Ok(());
     }
-    let sizes = Sizes::of(attention)?;
     let attending = Attending {
         launcher,
         y,
         operands: attention.addresses(),
         element: attention.element,
-        packed: attention.pack(&sizes),
+        packed: match attention.flash {
+            None => Packed::Masked(attention.pack_masked(&sizes)),
+            Some(flash) => {
+                let rows = [attention.q, attention.k].map(|operand| operand.view.shape[2]);
+                let pages = attention.k.view.shape[0];
+                let most = [sizes.queries, sizes.keys];
+                Packed::Flash(flash.pack(attention.pack(&sizes), rows, pages, most))
+            }
+        },
+        seen: attention.seen(&sizes),
         sizes,
     };
-    let parts = parts.unwrap_or_else(|| sizes.parts(launcher.card()));
-    let few = parts > 0 && attending.packed.packed != 0 && count < 1 << 31;
+    let parts = parts.unwrap_or_else(|| sizes.parts(launcher.card(), attending.seen));
+    let few = parts > 0 && attention.is_packed() && count < 1 << 31;
     match Width::of(sizes.depth.max(sizes.columns)) {
         Some(width) if few => attending.split(width, parts),
         _ => attending.tiles(Width::of(sizes.columns).unwrap_or(WIDTHS[WIDTHS.len() - 1])),
@@ -287,7 +372,8 @@ struct Attending<'a, L> {
     /// q, k, v and the mask.
     operands: [Pointer; 4],
     element: Element,
-    packed: KernelAttention,
+    packed: Packed,
+    seen: usize,
     sizes: Sizes,
 }
 
@@ -295,7 +381,7 @@ impl<L: Launcher> Attending<'_, L> {
     /// A block to each tile of queries and part of the columns.
     fn tiles(&self, width: Width) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let kernel = table::SDPA_TILES.form(width.form, &[self.element])?;
+        let kernel = self.packed.kernels()[0].form(width.form, &[self.element])?;
         let along = sizes.queries.div_ceil(table::TILE);
         let parts = sizes.columns.div_ceil(width.columns);
         let mut tiles = Tiles {
@@ -309,8 +395,9 @@ impl<L: Launcher> Attending<'_, L> {
             tiles.first = first as u32;
             let launch = self.launch(kernel, most.min(count - first), table::TILE_LDS);
             let launch = self.with_operands(launch.arg(&self.y));
+            let launch = self.packed.given_to(launch).arg(&tiles);
             // SAFETY: the arguments of tiles kernels; the tensors fit together, and views stay within their memory.
-            unsafe { launch.arg(&self.packed).arg(&tiles).enqueue() }?;
+            unsafe { launch.enqueue() }?;
         }
         Ok(())
     }
@@ -318,9 +405,9 @@ impl<L: Launcher> Attending<'_, L> {
     /// A block to each of at most `parts` parts of a key head's keys and each group of its queries.
     fn split(&self, width: Width, parts: usize) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let kernel = table::SDPA_SPLIT.form(width.form, &[self.element])?;
-        let of_part = sizes.keys.div_ceil(parts).max(1);
-        let parts = sizes.keys.div_ceil(of_part).max(1);
+        let kernel = self.packed.kernels()[1].form(width.form, &[self.element])?;
+        let of_part = self.seen.div_ceil(parts).max(1);
+        let parts = self.seen.div_ceil(of_part).max(1);
         let groups = (sizes.queries * sizes.group()).div_ceil(width.rows);
         let slots = if parts > 1 { sizes.rows() * parts } else { 0 };
         let number = Element::F32.size();
@@ -341,19 +428,21 @@ impl<L: Launcher> Attending<'_, L> {
             split.first = first as u32;
             let launch = self.launch(kernel, most.min(count - first), lds);
             let launch = self.with_operands(launch.arg(&self.y).arg(&total).arg(&sum));
+            let launch = self.packed.given_to(launch).arg(&split);
             // SAFETY: the arguments of split kernels; as for tiles, and if there are several parts there is room for a
             // total and sums of each.
-            unsafe { launch.arg(&self.packed).arg(&split).enqueue() }?;
+            unsafe { launch.enqueue() }?;
         }
         if parts == 1 {
             return Ok(());
         }
-        let combine = table::SDPA_COMBINE.form(table::FORM_PLAIN, &[self.element])?;
+        let combine = self.packed.kernels()[2].form(table::FORM_PLAIN, &[self.element])?;
         let results = sizes.rows() * sizes.columns;
         let (parts, columns, count) = (parts as u32, Divisor::of(sizes.columns), results as u32);
         let launch = Launch::new(self.launcher, combine);
         let launch = launch.strided(results.div_ceil(table::BLOCK), table::BLOCK);
         let launch = launch.arg(&self.y).arg(&total).arg(&sum);
+        let launch = self.packed.given_to(launch);
         // SAFETY: the arguments of combine kernels; workspaces that are given back are reused behind the launch only.
         unsafe { launch.arg(&parts).arg(&columns).arg(&count).enqueue() }
     }
@@ -423,6 +512,7 @@ mod tests {
             mask: None,
             element,
             scores: PLAIN,
+            flash: None,
         }
     }
 
@@ -452,7 +542,7 @@ mod tests {
 
     #[test]
     fn few_queries_are_split_until_the_card_is_full() {
-        let parts = |sizes: Sizes| sizes.parts(CARD);
+        let parts = |sizes: Sizes| sizes.parts(CARD, sizes.keys);
         // 32 blocks for two heads of keys: 16 parts; of a batch of two 8, of 2047 keys as many as have 256.
         for (sizes, expected) in [
             (SIZES, 16),

@@ -12,6 +12,7 @@ mod conv_product;
 mod copy;
 mod experts;
 mod fill;
+mod flash;
 mod host;
 mod ids;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub(super) use conv::{conv1d, conv2d, conv_transpose1d, conv_transpose2d};
 pub(super) use copy::{copy2d, copy_strided_src, try_clone};
 pub use experts::{moe_gemm, moe_gemm_gguf, Pairs};
 pub(super) use fill::{const_set, zeros_impl};
+pub(crate) use flash::flash_attn;
 pub(super) use host::{
     alloc_uninit, storage_from_cpu_storage, storage_from_cpu_storage_owned, storage_from_slice,
     to_cpu_storage,

@@ -31,6 +31,7 @@ pub fn sdpa(
         mask: mask.map(|mask| mask.planned()),
         element: q.element(OP)?,
         scores,
+        flash: None,
     };
     kernel_form(
         &table::SDPA_TILES,
