@@ -165,6 +165,14 @@ class _Book:
         alike = [each for each in found if each.kind == item.kind]
         return next(iter((*alike, *found)), None)
 
+    def moved(self, item: PublicItem, parents: Iterable[str]) -> str | None:
+        """The path of the same member, by name, kind and signature, of what its parent has as its form."""
+        name = item.path.rpartition("::")[2]
+        for path in (f"{parent}::{name}" for parent in parents):
+            if any((each.kind, each.signature) == (item.kind, rename(item.signature)) for each in self.at(path)):
+                return path
+        return None
+
 
 def _names_rocm(item: PublicItem) -> bool:
     return any("rocm" in text.lower() for text in (item.text, *item.gates))
@@ -231,6 +239,10 @@ def _row(
         return _answered(item, placed, uses), _contradiction(item, placed, twin, book)
     if parent is not None and parent.state in (State.NONE, State.MISSING) and twin is None:
         return Row(item, parent.state, (), parent.note, uses), None
+    if parent is not None and parent.state is State.OTHER and twin is None:
+        moved = book.moved(item, parent.counterparts)
+        if moved is not None:
+            return Row(item, State.OTHER, (moved,), parent.note, uses), None
     return Row(item, State.UNANSWERED, () if twin is None else (rename(item.path),), difference, uses), None
 
 

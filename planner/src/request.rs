@@ -293,16 +293,11 @@ pub(crate) struct Flash {
 }
 
 impl Flash {
-    /// `shape` is that of contiguous results: (batch, queries, heads, columns).
-    fn planned(&self, shape: &[usize]) -> Result<nn_plan::Flash, Refusal> {
+    fn planned(&self) -> Result<nn_plan::Flash, Refusal> {
         let [before, after] = self.window;
-        let [_, queries, heads, columns] = shape else {
-            return Err(Refusal("results have four dimensions".to_string()));
-        };
         Ok(nn_plan::Flash {
             window: nn_plan::Window { before, after },
             slopes: self.slopes.as_ref().map(Tensor::start).transpose()?,
-            steps: [queries * heads * columns, *columns, heads * columns],
             sequences: self
                 .sequences
                 .as_ref()
@@ -768,10 +763,7 @@ impl Operation {
                         softcapping: *softcapping,
                         causal: *causal,
                     },
-                    flash: match flash {
-                        Some(flash) => Some(flash.planned(&y.shape)?),
-                        None => None,
-                    },
+                    flash: flash.as_ref().map(Flash::planned).transpose()?,
                 };
                 nn_plan::sdpa(recorder, &attention, *parts, y.start()?)
             }

@@ -252,6 +252,23 @@ def test_members_of_an_item_in_another_form_need_answers(comparing: Callable[...
     ]
 
 
+@pytest.mark.parametrize(("field", "unanswered"), [("a: u8", 0), ("b: u8", 1), ("a: u16", 1)])
+def test_members_are_looked_for_in_the_form_of_their_item(
+    comparing: Callable[..., Compared], field: str, unanswered: int
+) -> None:
+    answers = """
+        answers:
+          - {item: "candle_core::cuda::Kind", form: "candle_core::rocm::Sort", how: it has another name}
+    """
+    cuda, rocm = CUDA + "pub struct Kind { pub a: u8 }\n", ROCM + f"pub struct Sort {{ pub {field} }}\n"
+    compared = comparing(answers, cuda=cuda, rocm=rocm)
+
+    assert len(list(compared.unanswered)) == unanswered
+    rows = {row.item.path: row.counterparts for row in compared.rows}
+    moved = () if unanswered else ("candle_core::rocm::Sort::a",)
+    assert rows["candle_core::cuda::Kind::a"] == moved
+
+
 GATED = (
     '#[cfg(feature = "cuda")]\npub fn gemm(a: u8) {}\n#[cfg(not(feature = "cuda"))]\npub fn gemm(a: u8) { panic!() }\n'
 )

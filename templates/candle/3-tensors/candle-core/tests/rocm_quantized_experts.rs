@@ -4,8 +4,10 @@
 #![cfg(feature = "rocm")]
 use candle_core::{DType, Result, Tensor};
 
+mod rocm_gpu;
 mod rocm_quantized;
-use rocm_quantized::{assert_products, gpu, matrix, numbers, FORMATS};
+use rocm_gpu::gpu;
+use rocm_quantized::{assert_products, matrix, numbers, FORMATS};
 
 #[test]
 fn each_row_meets_its_experts() -> Result<()> {

@@ -5,8 +5,10 @@
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{DType, Device, Result, Tensor};
 
+mod rocm_gpu;
 mod rocm_quantized;
-use rocm_quantized::{assert_products, gpu, matrix, numbers, FORMATS};
+use rocm_gpu::gpu;
+use rocm_quantized::{assert_products, matrix, numbers, FORMATS};
 
 /// The formats that Candle's CPU backend makes with importances.
 const WEIGHED: [GgmlDType; 5] = [

@@ -5,8 +5,10 @@
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{Device, Module, Result, Tensor};
 
+mod rocm_gpu;
 mod rocm_quantized;
-use rocm_quantized::{assert_products, gpu, matrix, numbers, FORMATS};
+use rocm_gpu::gpu;
+use rocm_quantized::{assert_products, matrix, numbers, FORMATS};
 
 #[test]
 fn rows_are_the_cpus() -> Result<()> {

@@ -2,21 +2,11 @@
 //!
 //! As in rocm_basic.rs, a test without a GPU writes `SKIPPED: <test>: <reason>` to stderr.
 #![cfg(feature = "rocm")]
-use candle_core::rocm::{flash_attn::*, is_available};
-use candle_core::{DType, Device, Result, Tensor};
-use std::io::Write;
+mod rocm_gpu;
 
-/// GPU 0, or None with a message.
-fn gpu(test: &str) -> Option<Device> {
-    if !is_available() {
-        // Past libtest's capture, so that nobody takes a skipped test for a passed one.
-        let line = format!("SKIPPED: {test}: no ROCm device\n");
-        let written = std::io::stderr().write_all(line.as_bytes());
-        written.expect("stderr is open");
-        return None;
-    }
-    Some(Device::new_rocm(0).expect("GPU 0 of a runtime that counts at least one"))
-}
+use candle_core::rocm::flash_attn::*;
+use candle_core::{DType, Device, Result, Tensor};
+use rocm_gpu::gpu;
 
 /// How scores are made, in the order of the longest function's arguments.
 #[derive(Clone, Copy, Debug)]

@@ -2,20 +2,10 @@
 //!
 //! As in rocm_basic.rs, a test without a GPU writes `SKIPPED: <test>: <reason>` to stderr.
 #![cfg(feature = "rocm")]
-use candle_core::{rocm::is_available, DType, Device, Result, Tensor};
-use std::io::Write;
+mod rocm_gpu;
 
-/// GPU 0, or None with a message.
-fn gpu(test: &str) -> Option<Device> {
-    if !is_available() {
-        // Past libtest's capture, so that nobody takes a skipped test for a passed one.
-        let line = format!("SKIPPED: {test}: no ROCm device\n");
-        let written = std::io::stderr().write_all(line.as_bytes());
-        written.expect("stderr is open");
-        return None;
-    }
-    Some(Device::new_rocm(0).expect("GPU 0 of a runtime that counts at least one"))
-}
+use candle_core::{DType, Device, Result, Tensor};
+use rocm_gpu::gpu;
 
 /// `count` integers of `0..below`, which repeat at no period that a kernel might have.
 fn integers(count: usize, below: u64, seed: u64) -> Vec<f64> {

@@ -1,7 +1,6 @@
 //! Quantized matrices of every format, on GPU 0 and on the CPU.
 use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{rocm::is_available, Device, Result, Tensor};
-use std::io::Write;
+use candle_core::{Device, Result, Tensor};
 
 /// The formats of blocks that Candle's CPU backend reads in every release.
 pub const FORMATS: [GgmlDType; 11] = [
@@ -17,18 +16,6 @@ pub const FORMATS: [GgmlDType; 11] = [
     GgmlDType::Q6K,
     GgmlDType::Q8K,
 ];
-
-/// GPU 0, or None with a message.
-pub fn gpu(test: &str) -> Option<Device> {
-    if !is_available() {
-        // Past libtest's capture, so that nobody takes a skipped test for a passed one.
-        let line = format!("SKIPPED: {test}: no ROCm device\n");
-        let written = std::io::stderr().write_all(line.as_bytes());
-        written.expect("stderr is open");
-        return None;
-    }
-    Some(Device::new_rocm(0).expect("GPU 0 of a runtime that counts at least one"))
-}
 
 /// `count` numbers of (-1, 1), which repeat at no period that a kernel might have.
 pub fn numbers(count: usize, seed: u64) -> Vec<f32> {

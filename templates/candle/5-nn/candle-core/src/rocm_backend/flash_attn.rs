@@ -45,6 +45,27 @@ struct FlashAttnVarLen {
     sequences: Sequences,
 }
 
+impl FlashAttn {
+    fn of_sequences(
+        self,
+        [q, k, v]: [&Tensor; 3],
+        [queries, keys]: [&Tensor; 2],
+        most: [usize; 2],
+        pages: Option<Pages>,
+    ) -> Result<Tensor> {
+        let op = FlashAttnVarLen {
+            attention: self,
+            sequences: Sequences {
+                queries: queries.contiguous()?,
+                keys: keys.contiguous()?,
+                most,
+                pages,
+            },
+        };
+        q.apply_op3(k, v, op)
+    }
+}
+
 macro_rules! operation {
     ($type:ty, $name:literal, $parts:expr) => {
         impl CustomOp3 for $type {
@@ -305,22 +326,15 @@ pub fn flash_attn_varlen_alibi_windowed_softcap(
     window_size_right: Option<usize>,
     softcap: f32,
 ) -> Result<Tensor> {
-    let op = FlashAttnVarLen {
-        attention: FlashAttn {
-            softmax_scale,
-            alibi_slopes: alibi_slopes.cloned(),
-            window_size_left,
-            window_size_right,
-            softcap: Some(softcap),
-        },
-        sequences: Sequences {
-            queries: seqlens_q.contiguous()?,
-            keys: seqlens_k.contiguous()?,
-            most: [max_seqlen_q, max_seqlen_k],
-            pages: None,
-        },
+    let attention = FlashAttn {
+        softmax_scale,
+        alibi_slopes: alibi_slopes.cloned(),
+        window_size_left,
+        window_size_right,
+        softcap: Some(softcap),
     };
-    q.apply_op3(k, v, op)
+    let most = [max_seqlen_q, max_seqlen_k];
+    attention.of_sequences([q, k, v], [seqlens_q, seqlens_k], most, None)
 }
 
 /// As `flash_attn_varlen_windowed`, with keys and values in pages of `page_block_size` keys, which may be any number.
@@ -346,24 +360,18 @@ pub fn flash_attn_varlen_paged_windowed(
     page_block_size: usize,
     softcap: Option<f32>,
 ) -> Result<Tensor> {
-    let op = FlashAttnVarLen {
-        attention: FlashAttn {
-            softmax_scale,
-            alibi_slopes: None,
-            window_size_left,
-            window_size_right,
-            softcap,
-        },
-        sequences: Sequences {
-            queries: seqlens_q.contiguous()?,
-            keys: seqlens_k.contiguous()?,
-            most: [max_seqlen_q, max_seqlen_k],
-            pages: Some(Pages {
-                table: block_table.contiguous()?,
-                size: page_block_size,
-                groups: mm_prefix_ranges.map(Tensor::contiguous).transpose()?,
-            }),
-        },
+    let attention = FlashAttn {
+        softmax_scale,
+        alibi_slopes: None,
+        window_size_left,
+        window_size_right,
+        softcap,
     };
-    q.apply_op3(k, v, op)
+    let pages = Pages {
+        table: block_table.contiguous()?,
+        size: page_block_size,
+        groups: mm_prefix_ranges.map(Tensor::contiguous).transpose()?,
+    };
+    let most = [max_seqlen_q, max_seqlen_k];
+    attention.of_sequences([q, k, v], [seqlens_q, seqlens_k], most, Some(pages))
 }

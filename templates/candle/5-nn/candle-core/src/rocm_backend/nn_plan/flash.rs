@@ -1,5 +1,5 @@
 //! What flash attention has beside other attention: windows, slopes, and entries of different lengths.
-use super::sdpa::KernelAttention;
+use super::sdpa::{KernelAttention, Sizes};
 use crate::rocm_backend::plan::{Argument, Divisor, Pointer};
 
 /// Which keys a query sees: so many before its own place among the keys, and so many behind it; `None` for all of them.
@@ -16,8 +16,6 @@ pub(crate) struct Flash {
     pub(crate) window: Window,
     /// f32: what a score loses for each place between query and key, for each head.
     pub(crate) slopes: Option<Pointer>,
-    /// Of results: from one batch entry, head and row to the next.
-    pub(crate) steps: [usize; 3],
     pub(crate) sequences: Option<Sequences>,
 }
 
@@ -75,13 +73,13 @@ impl Flash {
         Some(both.saturating_add(queries))
     }
 
-    /// `rows` are those of all queries, and of all keys or a page of them; an entry has `most` at most.
+    /// `rows` are those of all queries, and of all keys or a page of them.
     pub(super) fn pack(
         &self,
         attention: KernelAttention,
+        sizes: &Sizes,
         rows: [usize; 2],
         pages: usize,
-        most: [usize; 2],
     ) -> KernelFlash {
         let sequences = self.sequences.as_ref();
         let paged = sequences.and_then(|sequences| sequences.pages);
@@ -100,19 +98,17 @@ impl Flash {
         };
         let reach =
             |keys: Option<usize>| keys.map_or(u32::MAX, |keys| keys.try_into().unwrap_or(u32::MAX));
-        let mut steps = self.steps.map(|step| step as i64);
-        let attention = match sequences {
-            None => attention,
-            Some(_) => {
-                steps[0] = 0;
-                attention.without_steps(paged.is_some())
-            }
+        // Results are contiguous: (batch, queries, heads, columns).
+        let step = (sizes.heads * sizes.columns) as i64;
+        let (attention, entry_step) = match sequences {
+            None => (attention, rows[0] as i64 * step),
+            Some(_) => (attention.without_steps(paged.is_some()), 0),
         };
         KernelFlash {
             attention,
-            y: steps,
-            queries: extent(sequences.map(|s| s.queries), rows[0], most[0]),
-            keys: extent(sequences.map(|s| s.keys), keys, most[1]),
+            y: [entry_step, sizes.columns as i64, step],
+            queries: extent(sequences.map(|s| s.queries), rows[0], sizes.queries),
+            keys: extent(sequences.map(|s| s.keys), keys, sizes.keys),
             table: start(paged),
             groups: start(groups),
             slopes: self.slopes.unwrap_or(Pointer::NULL),
@@ -190,7 +186,6 @@ mod tests {
         let flash = |before, after, groups| Flash {
             window: Window { before, after },
             slopes: None,
-            steps: [0; 3],
             sequences: Some(Sequences {
                 groups,
                 ..SEQUENCES

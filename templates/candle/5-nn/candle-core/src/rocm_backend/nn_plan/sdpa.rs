@@ -82,12 +82,11 @@ impl Attention<'_> {
                 "the last dimension of queries, keys and values has to be contiguous",
             ));
         }
-        Sizes::of(self)?.check()?;
-        let rows = [self.q, self.k].map(|operand| operand.view.shape[2]);
+        let sizes = Sizes::of(self)?;
+        let (q, k) = (self.q.view.shape, self.k.view.shape);
         let pages = self.flash.map_or(0, |flash| flash.pages());
-        check_counts(&[self.k.view.shape[0], pages, rows[0], rows[1]])?;
-        let shape = self.q.view.shape;
-        Ok([shape[0], shape[1], shape[2], self.v.view.shape[3]])
+        sizes.check(&[k[0], pages, q[2], k[2]])?;
+        Ok([q[0], q[1], q[2], sizes.columns])
     }
 
     /// Keys that some query of an entry sees, at most.
@@ -153,28 +152,18 @@ fn refused(what: &str) -> Refusal {
     Refusal(format!("sdpa: {what}"))
 }
 
-/// Kernels count in 32 bits.
-fn check_counts(counts: &[usize]) -> Result<(), Refusal> {
-    if counts.iter().any(|&count| count >= 1 << 31) {
-        return Err(refused(&format!(
-            "{counts:?} are too many for the kernels, which count in 31 bits"
-        )));
-    }
-    Ok(())
-}
-
 /// How many there are; heads, queries and keys are those of a batch entry or head.
 #[derive(Clone, Copy, Debug)]
-struct Sizes {
+pub(super) struct Sizes {
     batch: usize,
-    heads: usize,
+    pub(super) heads: usize,
     key_heads: usize,
-    queries: usize,
-    keys: usize,
+    pub(super) queries: usize,
+    pub(super) keys: usize,
     /// Elements of a query or key.
     depth: usize,
     /// Elements of a value.
-    columns: usize,
+    pub(super) columns: usize,
 }
 
 impl Sizes {
@@ -205,11 +194,18 @@ impl Sizes {
         })
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    /// Kernels count in 32 bits, these and what else there is.
+    fn check(&self, others: &[usize]) -> Result<(), Refusal> {
         let heads = self.batch * self.heads;
         let rows = heads * self.queries.max(1);
         let parts = self.columns.div_ceil(WIDTHS[0].columns);
-        check_counts(&[self.keys, self.depth, self.columns, rows, rows * parts])
+        let largest = [self.keys, self.depth, self.columns, rows, rows * parts];
+        if largest.iter().chain(others).any(|&size| size >= 1 << 31) {
+            return Err(refused(&format!(
+                "{self:?} are too many for the kernels, which count in 31 bits"
+            )));
+        }
+        Ok(())
     }
 
     /// Heads of queries that share a head of keys.
@@ -350,8 +346,7 @@ pub(crate) fn sdpa<L: Launcher>(
             Some(flash) => {
                 let rows = [attention.q, attention.k].map(|operand| operand.view.shape[2]);
                 let pages = attention.k.view.shape[0];
-                let most = [sizes.queries, sizes.keys];
-                Packed::Flash(flash.pack(attention.pack(&sizes), rows, pages, most))
+                Packed::Flash(flash.pack(attention.pack(&sizes), &sizes, rows, pages))
             }
         },
         seen: attention.seen(&sizes),
@@ -381,7 +376,8 @@ impl<L: Launcher> Attending<'_, L> {
     /// A block to each tile of queries and part of the columns.
     fn tiles(&self, width: Width) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let kernel = self.packed.kernels()[0].form(width.form, &[self.element])?;
+        let [of_tiles, ..] = self.packed.kernels();
+        let kernel = of_tiles.form(width.form, &[self.element])?;
         let along = sizes.queries.div_ceil(table::TILE);
         let parts = sizes.columns.div_ceil(width.columns);
         let mut tiles = Tiles {
@@ -405,7 +401,8 @@ impl<L: Launcher> Attending<'_, L> {
     /// A block to each of at most `parts` parts of a key head's keys and each group of its queries.
     fn split(&self, width: Width, parts: usize) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let kernel = self.packed.kernels()[1].form(width.form, &[self.element])?;
+        let [_, of_parts, of_all] = self.packed.kernels();
+        let kernel = of_parts.form(width.form, &[self.element])?;
         let of_part = self.seen.div_ceil(parts).max(1);
         let parts = self.seen.div_ceil(of_part).max(1);
         let groups = (sizes.queries * sizes.group()).div_ceil(width.rows);
@@ -436,7 +433,7 @@ impl<L: Launcher> Attending<'_, L> {
         if parts == 1 {
             return Ok(());
         }
-        let combine = self.packed.kernels()[2].form(table::FORM_PLAIN, &[self.element])?;
+        let combine = of_all.form(table::FORM_PLAIN, &[self.element])?;
         let results = sizes.rows() * sizes.columns;
         let (parts, columns, count) = (parts as u32, Divisor::of(sizes.columns), results as u32);
         let launch = Launch::new(self.launcher, combine);
@@ -738,7 +735,7 @@ mod tests {
 
     #[test]
     fn kernels_count_in_32_bits() {
-        let fits = |sizes: Sizes| sizes.check().is_ok();
+        let fits = |sizes: Sizes| sizes.check(&[]).is_ok();
         const MOST: usize = (1 << 31) - 1;
         let one = Sizes {
             batch: 1,

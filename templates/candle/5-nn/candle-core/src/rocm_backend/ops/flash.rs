@@ -33,7 +33,7 @@ pub(crate) fn flash_attn(
         HeadsFirst::of(k.layout, ranks[1])?,
         HeadsFirst::of(v.layout, ranks[1])?,
     ];
-    let [[batch, heads, queries, depth], [entries, key_heads, keys, _], _] =
+    let [[batch, heads, _, depth], [entries, key_heads, keys, _], _] =
         views.each_ref().map(|view| view.shape);
     let expected = [if paged { entries } else { batch }, key_heads, keys, depth];
     if views[1].shape != expected || views[2].shape != expected {
@@ -86,7 +86,6 @@ pub(crate) fn flash_attn(
                 after: asked.window_size_right,
             },
             slopes,
-            steps: [queries * heads * depth, depth, heads * depth],
             sequences: match sequences {
                 Some(sequences) => Some(given.sequences(sequences, keys)?),
                 None => None,
