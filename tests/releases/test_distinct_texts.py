@@ -22,6 +22,7 @@ from releases.distinct import (
     paths_by_need,
     planned,
     untouched,
+    without_gates,
 )
 
 pytestmark = [pytest.mark.network]
@@ -69,6 +70,15 @@ def test_the_cheapest_runs_are_chosen_and_needless_ones_dropped() -> None:
     assert cover((a, b), done, (first,), dear) == ()
     with pytest.raises(AssertionError, match="offered by some run"):
         cover((a, Need("run", "e.rs", "text")), done, (), even)
+
+
+def test_a_test_is_the_same_in_both_gatings_but_for_attributes_that_are_true() -> None:
+    plain = b"match device {\n    Device::Rocm(_) => near(),\n}\n"
+    gated = plain.replace(b"    Device", b'    #[cfg(feature = "rocm")]\n    Device')
+    other = gated.replace(b'"rocm"', b'"cuda"')
+
+    assert without_gates(gated) == without_gates(plain) == plain
+    assert without_gates(other) == other
 
 
 def test_what_no_step_reaches_is_written_down() -> None:

@@ -4,9 +4,12 @@ use std::ops::Range;
 
 use super::fiber::Fiber;
 use super::lds::Touches;
-use super::wave::{self, Divergence, Lane, Request};
+use super::wave::{self, Divergence, Exchange, Request};
 use crate::memory::POISON;
-use crate::module::abi::Barrier;
+use crate::module::abi::{Barrier, CrossLane};
+
+/// Lanes of the widest wave.
+const MAX_WAVE: usize = 64;
 
 /// How far a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,16 @@ pub struct Thread {
     pub result: u64,
     /// Its stack while it waits.
     pub fiber: Option<Fiber>,
+}
+
+impl Thread {
+    /// What it asks the lanes of its wave, if it waits for them.
+    fn exchange(&self) -> Option<&Exchange> {
+        match (self.state, &self.request) {
+            (State::Waiting, Some(Request::CrossLane(exchange))) => Some(exchange),
+            _ => None,
+        }
+    }
 }
 
 /// At which barrier a thread waits, what it votes there, and at which line; nothing for one that has returned.
@@ -137,19 +150,14 @@ impl Block {
     pub fn exchange(&mut self, wave: u32, wave_size: u32) -> Result<bool, Divergence> {
         let first = (wave * wave_size) as usize;
         let end = self.threads.len().min(first + wave_size as usize);
-        let threads = &self.threads[first..end];
-        let lanes: Vec<_> = threads
-            .iter()
-            .map(|thread| match (thread.state, thread.request) {
-                (State::Waiting, Some(request)) => Lane::At(request),
-                _ => Lane::Gone,
-            })
-            .collect();
-        let results = wave::resolve(&lanes, wave_size as usize)?;
-        if results.is_empty() {
-            return Ok(false);
+        let mut lanes = [None; MAX_WAVE];
+        for (lane, thread) in lanes.iter_mut().zip(&self.threads[first..end]) {
+            *lane = thread.exchange();
         }
-        if lanes.iter().any(|lane| lane.synchronizes()) {
+        let results = wave::resolve(&lanes[..end - first], wave_size as usize)?;
+        let Some(&(lane, _)) = results.first() else { return Ok(false) };
+        // All of them ask for the same.
+        if lanes[lane].is_some_and(|asked| asked.operation == CrossLane::Synchronize) {
             self.wave_synchronisations[wave as usize] += 1;
         }
         for (lane, result) in results {
@@ -197,9 +205,7 @@ impl Block {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wave::Exchange;
     use super::*;
-    use crate::module::abi::CrossLane;
 
     fn begun(threads: usize) -> Block {
         let mut block = Block::new(3, 40);

@@ -89,6 +89,12 @@ pub unsafe fn access<const BYTES: usize, const WRITE: bool>(address: usize, site
             }
             return;
         }
+    } else if let Some(offset) = c.lds_offset(address, BYTES) {
+        // SAFETY: those of the current block.
+        let touches = unsafe { &mut *c.touches };
+        if touches.note_alike::<BYTES, WRITE>(offset, c.touch, c.wave_size) {
+            return;
+        }
     }
     check(access);
 }

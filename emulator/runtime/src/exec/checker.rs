@@ -131,6 +131,7 @@ impl Checker {
     }
 
     /// Where an access lies in the LDS, counted through all its objects.
+    #[inline]
     pub(super) fn lds_offset(&self, address: usize, bytes: usize) -> Option<usize> {
         let mut offset = 0;
         for object in &self.lds {

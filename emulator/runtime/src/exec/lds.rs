@@ -51,6 +51,7 @@ impl Touch {
     }
 
     /// Whether nothing orders this earlier access and a later one, of which at least one writes.
+    #[inline]
     pub fn races_with(self, later: Self, wave_size: u32) -> bool {
         if !self.exists() || self.barriers() != later.barriers() || (self.is_atomic() && later.is_atomic()) {
             return false;
@@ -58,13 +59,19 @@ impl Touch {
         if self.0 & SEVERAL_WAVES != 0 {
             return true;
         }
-        let same_wave = self.thread() / wave_size == later.thread() / wave_size;
-        let synchronised = same_wave && self.wave_synchronisations() != later.wave_synchronisations();
+        let synchronised =
+            self.is_of_wave(later, wave_size) && self.wave_synchronisations() != later.wave_synchronisations();
         let same_thread = self.thread() == later.thread() && self.0 & SEVERAL_LANES == 0;
         !synchronised && !same_thread
     }
 
+    /// Whether both are by threads of one wave, whose size is a power of two.
+    fn is_of_wave(self, other: Self, wave_size: u32) -> bool {
+        (self.thread() ^ other.thread()) < wave_size
+    }
+
     /// This earlier read together with a later one.
+    #[inline]
     pub fn and_also(self, later: Self, wave_size: u32) -> Self {
         if !self.exists()
             || self.barriers() != later.barriers()
@@ -72,9 +79,8 @@ impl Touch {
         {
             return later;
         }
-        let same_wave = self.thread() / wave_size == later.thread() / wave_size;
         let before = self.0 & SEVERAL;
-        let several = match same_wave {
+        let several = match self.is_of_wave(later, wave_size) {
             true if self.wave_synchronisations() != later.wave_synchronisations() => before & SEVERAL_WAVES,
             true => before | SEVERAL_LANES,
             false => before | SEVERAL_WAVES,
@@ -100,6 +106,38 @@ impl Touches {
             touches.clear();
             touches.resize(bytes, Touch::NONE);
         }
+    }
+
+    /// Notes an access to bytes that all have the same past, as those of one number mostly have. False if they do not,
+    /// or if something is amiss with the access, which then is not noted.
+    #[inline(always)]
+    pub fn note_alike<const BYTES: usize, const WRITE: bool>(
+        &mut self,
+        start: usize,
+        own: Touch,
+        wave_size: u32,
+    ) -> bool {
+        let (Some(writes), Some(reads)) =
+            (self.writes[start..].first_chunk_mut::<BYTES>(), self.reads[start..].first_chunk_mut::<BYTES>())
+        else {
+            return false;
+        };
+        let (write, read) = (writes[0], reads[0]);
+        if *writes != [write; BYTES] || *reads != [read; BYTES] || write.races_with(own, wave_size) {
+            return false;
+        }
+        if WRITE {
+            if read.races_with(own, wave_size) {
+                return false;
+            }
+            *writes = [own; BYTES];
+        } else {
+            if !write.exists() {
+                return false;
+            }
+            *reads = [read.and_also(own, wave_size); BYTES];
+        }
+        true
     }
 }
 

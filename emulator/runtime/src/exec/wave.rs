@@ -35,22 +35,6 @@ pub struct Exchange {
     pub line: u32,
 }
 
-/// A lane of a wave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Waits.
-    At(Request),
-    /// Its thread has returned, or the block ends before it.
-    Gone,
-}
-
-impl Lane {
-    /// Whether it waits at `__syncwarp`.
-    pub fn synchronizes(&self) -> bool {
-        matches!(self, Self::At(Request::CrossLane(Exchange { operation: CrossLane::Synchronize, .. })))
-    }
-}
-
 /// Why an operation among lanes has no defined result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divergence {
@@ -76,45 +60,48 @@ pub enum Divergence {
     Width(Exchange),
 }
 
-/// The results of all lanes that wait for an operation among lanes; lanes at a barrier get none.
+/// The results of all lanes that wait for an operation among lanes, by lane. `lanes` has what each lane asks; nothing
+/// for one that waits at a barrier or has returned, which gets no result.
 ///
 /// # Errors
 /// When the lanes diverge.
-pub fn resolve(lanes: &[Lane], wave_size: usize) -> Result<Vec<(usize, u64)>, Divergence> {
-    let exchange = |lane: usize| match lanes.get(lane) {
-        Some(Lane::At(Request::CrossLane(exchange))) => Some(*exchange),
-        _ => None,
-    };
-    let participants: Vec<_> = (0..lanes.len()).filter_map(|lane| Some((lane, exchange(lane)?))).collect();
-    let Some(&(_, first)) = participants.first() else { return Ok(Vec::new()) };
-    let different = |other: &Exchange| (other.operation, other.line) != (first.operation, first.line);
-    if let Some((_, other)) = participants.iter().find(|(_, other)| different(other)) {
-        return Err(Divergence::Different(first, *other));
+pub fn resolve(lanes: &[Option<&Exchange>], wave_size: usize) -> Result<Vec<(usize, u64)>, Divergence> {
+    let participants = || lanes.iter().enumerate().filter_map(|(lane, asked)| Some((lane, (*asked)?)));
+    let Some((_, first)) = participants().next() else { return Ok(Vec::new()) };
+    let (mut votes, mut active) = (0, 0);
+    for (lane, asked) in participants() {
+        if (asked.operation, asked.line) != (first.operation, first.line) {
+            return Err(Divergence::Different(*first, *asked));
+        }
+        active |= 1 << lane;
+        votes |= (asked.value & 1) << lane;
     }
-    for (_, exchange) in &participants {
-        let expected = |lane: &usize| exchange.mask != u64::MAX && exchange.mask >> lane & 1 == 1;
-        if let Some(lane) =
-            (0..wave_size).filter(expected).find(|lane| participants.iter().all(|(other, _)| other != lane))
-        {
-            return Err(Divergence::AbsentFromMask { lane, exchange: *exchange });
+    let of_wave = u64::MAX >> (u64::BITS as usize - wave_size);
+    for (_, asked) in participants().filter(|(_, asked)| asked.mask != u64::MAX) {
+        let absent = asked.mask & of_wave & !active;
+        if absent != 0 {
+            return Err(Divergence::AbsentFromMask { lane: absent.trailing_zeros() as usize, exchange: *asked });
         }
     }
-    let votes: u64 = participants.iter().map(|(lane, exchange)| (exchange.value & 1) << lane).sum();
-    let active: u64 = participants.iter().map(|(lane, _)| 1 << lane).sum();
-    let result = |&(lane, asked): &(usize, Exchange)| {
+    let result = |(lane, asked): (usize, &Exchange)| {
         let value = match asked.operation {
             CrossLane::Ballot => votes,
             CrossLane::Any => u64::from(votes != 0),
             CrossLane::All => u64::from(votes == active),
             CrossLane::Synchronize => 0,
             CrossLane::Shuffle | CrossLane::ShuffleUp | CrossLane::ShuffleDown | CrossLane::ShuffleXor => {
-                let source = source_of(lane, &asked, wave_size).ok_or(Divergence::Width(asked))?;
-                exchange(source).ok_or(Divergence::InactiveSource { lane, source, exchange: asked })?.value
+                let source = source_of(lane, asked, wave_size).ok_or(Divergence::Width(*asked))?;
+                let read = lanes.get(source).copied().flatten();
+                read.ok_or(Divergence::InactiveSource { lane, source, exchange: *asked })?.value
             }
         };
         Ok((lane, value))
     };
-    participants.iter().map(result).collect()
+    let mut results = Vec::with_capacity(lanes.len());
+    for participant in participants() {
+        results.push(result(participant)?);
+    }
+    Ok(results)
 }
 
 /// The lane that a shuffle reads from, or none if the width has no meaning.
@@ -143,13 +130,14 @@ mod tests {
         Exchange { operation, value, operand, width, mask: u64::MAX, line: 1 }
     }
 
-    fn at(exchange: Exchange) -> Lane {
-        Lane::At(Request::CrossLane(exchange))
+    /// `resolve` for lanes of which `None` takes no part.
+    fn resolved(lanes: &[Option<Exchange>], wave_size: usize) -> Result<Vec<(usize, u64)>, Divergence> {
+        resolve(&lanes.iter().map(Option::as_ref).collect::<Vec<_>>(), wave_size)
     }
 
     fn shuffle(operation: CrossLane, operand: i32, width: i32, wave_size: usize) -> Vec<u64> {
-        let lanes: Vec<_> = (0..wave_size).map(|lane| at(exchange(operation, lane as u64, operand, width))).collect();
-        resolve(&lanes, wave_size).unwrap().into_iter().map(|(_, value)| value).collect()
+        let lanes: Vec<_> = (0..wave_size).map(|lane| Some(exchange(operation, lane as u64, operand, width))).collect();
+        resolved(&lanes, wave_size).unwrap().into_iter().map(|(_, value)| value).collect()
     }
 
     #[test]
@@ -203,67 +191,59 @@ mod tests {
     }
 
     #[test]
-    fn only_a_wait_of_the_wave_alone_synchronizes_it() {
-        let waits = at(exchange(CrossLane::Synchronize, 7, 0, 0));
-        let barrier = Lane::At(Request::Barrier { kind: Barrier::Plain, predicate: false, line: 9 });
-        assert!(waits.synchronizes());
-        for other in [at(exchange(CrossLane::Ballot, 1, 0, 0)), barrier, Lane::Gone] {
-            assert!(!other.synchronizes());
-        }
-        assert_eq!(resolve(&[barrier, waits, Lane::Gone, waits], 32), Ok(vec![(1, 0), (3, 0)]));
-        assert_eq!(resolve(&[barrier, Lane::Gone], 32), Ok(Vec::new()));
+    fn lanes_that_take_no_part_get_nothing() {
+        let waits = Some(exchange(CrossLane::Synchronize, 7, 0, 0));
+        assert_eq!(resolved(&[None, waits, None, waits], 32), Ok(vec![(1, 0), (3, 0)]));
+        assert_eq!(resolved(&[None, None], 32), Ok(Vec::new()));
     }
 
     #[test]
     fn votes_count_active_lanes_only() {
-        let vote = |operation, value| at(exchange(operation, value, 0, 0));
-        let lanes = |operation| [vote(operation, 1), Lane::Gone, vote(operation, 0), vote(operation, 1)];
-        let results = |operation| resolve(&lanes(operation), 32).unwrap();
+        let vote = |operation, value| Some(exchange(operation, value, 0, 0));
+        let lanes = |operation| [vote(operation, 1), None, vote(operation, 0), vote(operation, 1)];
+        let results = |operation| resolved(&lanes(operation), 32).unwrap();
         assert_eq!(results(CrossLane::Ballot), [(0, 0b1001), (2, 0b1001), (3, 0b1001)]);
         assert_eq!(results(CrossLane::Any)[0].1, 1);
         assert_eq!(results(CrossLane::All)[0].1, 0);
-        assert_eq!(resolve(&[vote(CrossLane::All, 1), Lane::Gone], 32).unwrap(), [(0, 1)]);
+        assert_eq!(resolved(&[vote(CrossLane::All, 1), None], 32).unwrap(), [(0, 1)]);
     }
 
     #[test]
     fn lanes_at_different_operations_diverge() {
         let xor = exchange(CrossLane::ShuffleXor, 0, 1, 32);
         let elsewhere = Exchange { line: 2, ..xor };
-        assert_eq!(resolve(&[at(xor), at(elsewhere)], 32), Err(Divergence::Different(xor, elsewhere)));
+        assert_eq!(resolved(&[Some(xor), Some(elsewhere)], 32), Err(Divergence::Different(xor, elsewhere)));
         let other = Exchange { operation: CrossLane::ShuffleUp, ..xor };
-        assert_eq!(resolve(&[at(xor), at(xor), at(other)], 32), Err(Divergence::Different(xor, other)));
+        assert_eq!(resolved(&[Some(xor), Some(xor), Some(other)], 32), Err(Divergence::Different(xor, other)));
     }
 
     #[test]
     fn reading_a_lane_that_takes_no_part_is_reported() {
         let xor = exchange(CrossLane::ShuffleXor, 0, 1, 32);
-        let barrier = Lane::At(Request::Barrier { kind: Barrier::Plain, predicate: false, line: 9 });
-        for other in [Lane::Gone, barrier] {
-            let expected = Divergence::InactiveSource { lane: 0, source: 1, exchange: xor };
-            assert_eq!(resolve(&[at(xor), other], 32), Err(expected));
-        }
+        let expected = Divergence::InactiveSource { lane: 0, source: 1, exchange: xor };
+        assert_eq!(resolved(&[Some(xor), None], 32), Err(expected));
     }
 
     #[test]
     fn a_mask_names_who_must_take_part() {
         let vote = Exchange { mask: 0b111, ..exchange(CrossLane::Ballot, 1, 0, 0) };
-        let lanes = [at(vote), at(vote), Lane::Gone];
-        assert_eq!(resolve(&lanes, 32), Err(Divergence::AbsentFromMask { lane: 2, exchange: vote }));
+        let lanes = [Some(vote), Some(vote), None];
+        assert_eq!(resolved(&lanes, 32), Err(Divergence::AbsentFromMask { lane: 2, exchange: vote }));
         // Lanes that the mask does not name may take part; beyond the wave it names nobody.
         for mask in [0b11, 0b01, 0b10 | 1 << 32] {
             let vote = Exchange { mask, ..vote };
-            assert_eq!(resolve(&[at(vote), at(vote), Lane::Gone], 32), Ok(vec![(0, 0b11), (1, 0b11)]));
+            assert_eq!(resolved(&[Some(vote), Some(vote), None], 32), Ok(vec![(0, 0b11), (1, 0b11)]));
         }
         let vote = Exchange { mask: 0b101, ..vote };
         let absent = Err(Divergence::AbsentFromMask { lane: 0, exchange: vote });
-        assert_eq!(resolve(&[Lane::Gone, at(vote), at(vote)], 32), absent);
+        assert_eq!(resolved(&[None, Some(vote), Some(vote)], 32), absent);
     }
 
     #[test]
     fn a_width_is_a_power_of_two_up_to_the_wave() {
         for (width, wave_size) in [(0, 32), (24, 32), (64, 32), (-1, 64)] {
             let asked = exchange(CrossLane::Shuffle, 0, 0, width);
-            assert_eq!(resolve(&[at(asked)], wave_size), Err(Divergence::Width(asked)));
+            assert_eq!(resolved(&[Some(asked)], wave_size), Err(Divergence::Width(asked)));
         }
     }
 }
