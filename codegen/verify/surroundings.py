@@ -23,6 +23,8 @@ LEFT_BEHIND = (
     "CLIPPY_ARGS",
     "CLIPPY_CONF_DIR",
     "RUSTC_BOOTSTRAP",
+    # Where make's job server is: make keeps it from programs that it does not call itself.
+    "MAKEFLAGS",
     # What libtest and pytest are told: which tests run, and how many at a time.
     "RUST_TEST_*",
     "RUST_MIN_STACK",
@@ -49,6 +51,7 @@ QUIETLY = (
     "CARGO_PROFILE_DEV_OPT_LEVEL",
     "CARGO_PROFILE_DEV_DEBUG",
     "CARGO_PROFILE_DEV_LTO",
+    "MAKEFLAGS",
     "CANDLE_ROCM_WORK",
     "CANDLE_ROCM_HOME",
 )
