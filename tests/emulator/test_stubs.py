@@ -47,23 +47,6 @@ def test_it_says_so(device: Emulator, library: str) -> None:
         assert device.report().strip() == f"{name}: not supported by the emulated device"
 
 
-GRAPHS = {
-    "hipStreamBeginCapture": (None, 0),
-    "hipStreamEndCapture": (None, None),
-    "hipGraphInstantiate": (None, None, None, None, ctypes.c_size_t(0)),
-    "hipGraphLaunch": (None, None),
-    "hipGraphExecDestroy": (None,),
-    "hipGraphDestroy": (None,),
-}
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_graphs_are_in_the_table_and_not_on_the_emulated_device(device: Emulator, name: str) -> None:
-    assert name not in unsupported("amdhip64")
-    assert Library(device, "amdhip64").status(name, *GRAPHS[name]) == NOT_SUPPORTED["amdhip64"]
-    assert device.report().strip() == f"{name}: not supported by the emulated device"
-
-
 def test_it_says_so_on_standard_error_once(device: Emulator, capfd: pytest.CaptureFixture[str]) -> None:
     functions = Library(device, "rocblas")
     capfd.readouterr()

@@ -15,6 +15,7 @@ use record::Done;
 use crate::call::{api, must_be_of, store};
 use crate::handles::Handles;
 use crate::stream;
+use crate::unsupported::refuse;
 
 /// What a `hipEvent_t` stands for.
 struct Event {
@@ -57,6 +58,9 @@ unsafe fn create(handle: *mut hipEvent_t, flags: c_uint) -> HipResult {
 
 fn wait(event: &Event) -> HipResult {
     if let Some(signal) = event.signal() {
+        if signal.is_captured() {
+            return Err(HipError::CAPTURED_EVENT);
+        }
         machine::drive(|_| signal.is_set());
         if signal.time().is_none() {
             return machine::lock().faults.iter().flatten().next().map_or(Ok(()), |fault| Err(*fault));
@@ -99,7 +103,11 @@ api! {
         if flags != 0 {
             return Err(HipError::INVALID_VALUE);
         }
-        event.signal().map_or(Ok(()), |signal| machine::enqueue(stream, Work::Wait(signal)))
+        let Some(signal) = event.signal() else { return Ok(()) };
+        if signal.is_captured() && !machine::lock().captures.holds(stream) {
+            return refuse("a capture of several streams (hipStreamWaitEvent)");
+        }
+        machine::enqueue(stream, Work::Wait(signal))
     }
 
     /// Waits for the last record of an event.
@@ -112,6 +120,9 @@ api! {
     /// Whether the last record of an event has been reached. Asking lets some work be done.
     fn hipEventQuery(handle: hipEvent_t) {
         let Some(signal) = event(handle)?.signal() else { return Ok(()) };
+        if signal.is_captured() {
+            return Err(HipError::CAPTURED_EVENT);
+        }
         if !signal.is_set() {
             machine::step();
         }

@@ -1,24 +1,55 @@
-//! Graphs of recorded work, which the emulated device does not have.
+//! Graphs: work that was captured from a stream, to be launched as a whole.
+//!
+//! A graph does its work in the order of the capture. Captures of several streams are not supported.
 
 use std::ffi::c_char;
+use std::sync::Arc;
 
 use api::amdhip64::*;
+use candle_rocm_emulator_runtime::capture::Mode;
+use candle_rocm_emulator_runtime::error::HipError;
+use candle_rocm_emulator_runtime::machine;
+use candle_rocm_emulator_runtime::queue::{Action, Work};
 
-use crate::call::api;
-use crate::unsupported::refuse;
+use crate::call::{api, store};
+use crate::handles::Handles;
+use crate::stream::resolve;
+
+type Graph = Arc<[Action]>;
+
+static GRAPHS: Handles<Graph> = Handles::from(0x5c00_0001);
+static EXECUTABLES: Handles<Graph> = Handles::from(0x5e00_0001);
 
 api! {
-    /// Not supported by the emulated device.
+    /// From now on a stream's work is recorded instead of done.
     fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) {
-        refuse("hipStreamBeginCapture")
+        let id = resolve(stream)?;
+        let mode = match mode {
+            hipStreamCaptureModeGlobal => Mode::Global,
+            hipStreamCaptureModeThreadLocal => Mode::ThreadLocal,
+            hipStreamCaptureModeRelaxed => Mode::Relaxed,
+            _ => return Err(HipError::INVALID_VALUE),
+        };
+        let mut machine = machine::lock();
+        let device = machine.queues.device_of(id).ok_or(HipError::INVALID_HANDLE)?;
+        let blocking = machine.queues.properties(id).is_some_and(|(blocking, _)| blocking);
+        machine.captures.begin(id, device, blocking, mode)
     }
 
-    /// Not supported by the emulated device.
+    /// Ends that, and makes a graph of what was recorded.
     fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) {
-        refuse("hipStreamEndCapture")
+        let id = resolve(stream)?;
+        if graph.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let ended = machine::lock().captures.end(id);
+        let handle = ended.as_ref().map_or(std::ptr::null_mut(), |work| GRAPHS.insert(work.as_slice().into()));
+        // SAFETY: the caller's pointer.
+        unsafe { store(graph, handle) }?;
+        ended.map(|_| ())
     }
 
-    /// Not supported by the emulated device.
+    /// Makes what can be launched of a graph, which may be destroyed then.
     fn hipGraphInstantiate(
         graph_exec: *mut hipGraphExec_t,
         graph: hipGraph_t,
@@ -26,21 +57,29 @@ api! {
         log_buffer: *mut c_char,
         buffer_size: usize,
     ) {
-        refuse("hipGraphInstantiate")
+        let _ = (error_node, log_buffer, buffer_size);
+        let graph = GRAPHS.get(graph).ok_or(HipError::INVALID_VALUE)?;
+        if graph_exec.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        // SAFETY: the caller's pointer.
+        unsafe { store(graph_exec, EXECUTABLES.insert(graph)) }
     }
 
-    /// Not supported by the emulated device.
+    /// Puts all work of a graph on a stream.
     fn hipGraphLaunch(graph_exec: hipGraphExec_t, stream: hipStream_t) {
-        refuse("hipGraphLaunch")
+        let graph = EXECUTABLES.get(graph_exec).ok_or(HipError::INVALID_VALUE)?;
+        let stream = resolve(stream)?;
+        graph.iter().try_for_each(|action| machine::enqueue(stream, Work::Run(action.clone())))
     }
 
-    /// Not supported by the emulated device.
+    /// Gives up what could be launched. Launches of it go on.
     fn hipGraphExecDestroy(graph_exec: hipGraphExec_t) {
-        refuse("hipGraphExecDestroy")
+        EXECUTABLES.remove(graph_exec).map(|_| ()).ok_or(HipError::INVALID_VALUE)
     }
 
-    /// Not supported by the emulated device.
+    /// Gives up a graph.
     fn hipGraphDestroy(graph: hipGraph_t) {
-        refuse("hipGraphDestroy")
+        GRAPHS.remove(graph).map(|_| ()).ok_or(HipError::INVALID_VALUE)
     }
 }

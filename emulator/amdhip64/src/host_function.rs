@@ -6,7 +6,7 @@ use api::amdhip64::{hipHostFn_t, hipStream_t, hipStreamCallback_t, hipSuccess};
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine;
 use candle_rocm_emulator_runtime::memory::guard;
-use candle_rocm_emulator_runtime::queue::Work;
+use candle_rocm_emulator_runtime::queue::{Action, Work};
 
 use crate::call::api;
 use crate::stream;
@@ -16,16 +16,22 @@ struct UserData(*mut c_void);
 
 // SAFETY: the program is told that the function may run on any thread.
 unsafe impl Send for UserData {}
+// SAFETY: as above.
+unsafe impl Sync for UserData {}
 
-fn enqueue(stream: hipStream_t, data: *mut c_void, function: impl FnOnce(*mut c_void) + Send + 'static) -> HipResult {
+fn enqueue(
+    stream: hipStream_t,
+    data: *mut c_void,
+    function: impl Fn(*mut c_void) + Send + Sync + 'static,
+) -> HipResult {
     let data = UserData(data);
     let action = move || {
         // All of it, so that what is sent is the wrapper.
-        let UserData(data) = { data };
-        guard::outside(|| function(data));
+        let UserData(data) = &data;
+        guard::outside(|| function(*data));
         Ok(())
     };
-    machine::enqueue(stream::resolve(stream)?, Work::Run(Box::new(action)))
+    machine::enqueue(stream::resolve(stream)?, Work::Run(Action::new(action)))
 }
 
 api! {

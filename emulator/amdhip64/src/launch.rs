@@ -10,7 +10,7 @@ use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::exec::{Arguments, Launch};
 use candle_rocm_emulator_runtime::machine;
 use candle_rocm_emulator_runtime::module::{Function, Module, abi};
-use candle_rocm_emulator_runtime::queue::Work;
+use candle_rocm_emulator_runtime::queue::{Action, Work};
 
 use crate::call::{api, call};
 use crate::{module, stream};
@@ -70,11 +70,11 @@ fn enqueue(function: Function, arguments: Arguments, shape: Shape, stream: hipSt
     let launch = Launch { function, grid, only_blocks, block, dynamic_lds, arguments, device, reachable };
     launch.validate()?;
     let run = move || {
-        launch.run(random)?;
+        launch.run(random.clone())?;
         record::launch(&launch.function.kernel().name);
         Ok(())
     };
-    machine::enqueue(stream, Work::Run(Box::new(run)))
+    machine::enqueue(stream, Work::Run(Action::new(run)))
 }
 
 /// For programs whose kernels are part of themselves (emulator/include/hip/emulator/launch.h).

@@ -9,7 +9,7 @@ use api::amdhip64::{
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine::{self, current_device};
 use candle_rocm_emulator_runtime::memory::{Arena, POISON, Place};
-use candle_rocm_emulator_runtime::queue::{StreamId, Work};
+use candle_rocm_emulator_runtime::queue::{Action, StreamId, Work};
 use candle_rocm_emulator_runtime::transfer::{self, Origin};
 use record::Done;
 
@@ -88,7 +88,7 @@ impl Copy {
             }
             Ok(())
         };
-        machine::enqueue(stream, Work::Run(Box::new(run)))
+        machine::enqueue(stream, Work::Run(Action::new(run)))
     }
 }
 
@@ -102,15 +102,16 @@ pub fn fill(function: &'static str, to: usize, pattern: &[u8], count: usize, str
         return Err(HipError::INVALID_VALUE);
     }
     let pattern = pattern.to_vec();
-    machine::enqueue(stream, Work::Run(Box::new(move || transfer::fill(function, to, &pattern, count))))
+    machine::enqueue(stream, Work::Run(Action::new(move || transfer::fill(function, to, &pattern, count))))
 }
 
 /// Fresh memory; the null address for no bytes.
 ///
 /// # Errors
-/// `hipErrorOutOfMemory`, or the current device's fault if it has one.
+/// `hipErrorOutOfMemory`, the current device's fault if it has one, or what captures say.
 pub fn allocate(place: Place, size: usize) -> HipResult<usize> {
     let mut machine = machine::lock();
+    machine.captures.allow()?;
     machine.healthy(current_device())?;
     if size == 0 {
         return Ok(0);
@@ -140,7 +141,8 @@ api! {
         }
         let place = machine::lock().memory.find(pointer as usize).map(|allocation| allocation.place);
         let Some(Place::Device(device)) = place else { return Err(HipError::INVALID_VALUE) };
-        let health = machine::synchronize_device(device);
+        machine::lock().captures.allow()?;
+        let health = machine::finish_device(device);
         machine::lock().memory.free(pointer as usize)?;
         health
     }

@@ -11,7 +11,7 @@ use api::amdhip64::*;
 use candle_rocm_emulator_runtime::error::{HipError, HipResult};
 use candle_rocm_emulator_runtime::machine;
 use candle_rocm_emulator_runtime::memory::Place;
-use candle_rocm_emulator_runtime::queue::Work;
+use candle_rocm_emulator_runtime::queue::{Action, Work};
 use candle_rocm_emulator_runtime::report::Report;
 
 use crate::call::{api, store};
@@ -139,7 +139,7 @@ fn free_later(start: usize, stream: hipStream_t) -> HipResult {
         let text = || format!("hipFreeAsync: the memory at {start:#x} was freed before the stream got there");
         freed.map(|_| ()).map_err(|code| Report { code, text: text() })
     };
-    let enqueued = machine::enqueue(stream, Work::Run(Box::new(action)));
+    let enqueued = machine::enqueue(stream, Work::Run(Action::new(action)));
     if enqueued.is_err() {
         with(|pools| pools.leaving.remove(&start));
     }

@@ -6,7 +6,7 @@ use std::slice;
 
 use api::amdhip64::{hipError_t, hipStream_t, hipSuccess};
 use candle_rocm_emulator_runtime::error::HipError;
-use candle_rocm_emulator_runtime::queue::Work;
+use candle_rocm_emulator_runtime::queue::{Action, Work};
 use candle_rocm_emulator_runtime::report::Report;
 use candle_rocm_emulator_runtime::settings::settings;
 use candle_rocm_emulator_runtime::transfer::{self, Extent};
@@ -57,8 +57,8 @@ pub extern "C" fn candle_rocm_emulator_has_xf32(device: usize) -> c_int {
     settings().devices.get(device).is_some_and(|card| card.model.has_xf32).into()
 }
 
-/// Work of a sibling library: called once with the data and 1 to do it, or 0 only to give the data back. Returns 0 if
-/// the sibling has a bug.
+/// Work of a sibling library: called with the data and 1 to do it, as often as it is to be done, and at last with 0 to
+/// give the data back. Returns 0 if the sibling has a bug.
 pub type Perform = unsafe extern "C" fn(data: *mut c_void, wanted: c_int) -> c_int;
 
 /// A sibling's work and its data, given back in any case.
@@ -67,17 +67,18 @@ struct SiblingWork {
     device: usize,
     perform: Perform,
     data: *mut c_void,
-    done: bool,
 }
 
 // SAFETY: by the contract of `candle_rocm_emulator_enqueue` any thread may call the function with the data.
 unsafe impl Send for SiblingWork {}
+// SAFETY: as above, and no two threads do the same piece of work at once: a stream does one at a time, and a launch of a
+// graph is on one stream.
+unsafe impl Sync for SiblingWork {}
 
 impl SiblingWork {
-    fn run(&mut self) -> Result<(), Report> {
-        self.done = true;
+    fn run(&self) -> Result<(), Report> {
         DEVICE.set(self.device);
-        // SAFETY: by contract, and only once.
+        // SAFETY: by contract.
         let went_well = unsafe { (self.perform)(self.data, 1) } != 0;
         match FOUND.take() {
             Some(report) => Err(report),
@@ -92,10 +93,8 @@ impl SiblingWork {
 
 impl Drop for SiblingWork {
     fn drop(&mut self) {
-        if !self.done {
-            // SAFETY: by contract, and only once.
-            unsafe { (self.perform)(self.data, 0) };
-        }
+        // SAFETY: by contract, and only once.
+        unsafe { (self.perform)(self.data, 0) };
     }
 }
 
@@ -112,10 +111,10 @@ pub unsafe extern "C" fn candle_rocm_emulator_enqueue(
 ) -> hipError_t {
     // SAFETY: by contract.
     let function = unsafe { text(function) };
-    let mut work = SiblingWork { function, device: 0, perform, data, done: false };
+    let mut work = SiblingWork { function, device: 0, perform, data };
     let enqueued = stream::resolve(stream).and_then(|stream| {
         work.device = machine::lock().queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
-        machine::enqueue(stream, Work::Run(Box::new(move || work.run())))
+        machine::enqueue(stream, Work::Run(Action::new(move || work.run())))
     });
     enqueued.err().map_or(hipSuccess, |error| error.0)
 }

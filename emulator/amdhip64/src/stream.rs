@@ -87,6 +87,7 @@ api! {
         let (StreamId::Created(_), false) = (id, stream == hipStreamPerThread) else {
             return Err(HipError::INVALID_HANDLE);
         };
+        machine::lock().captures.abandon(id);
         // A fault belongs to the work, not to this call.
         let _ = machine::synchronize_stream(id);
         machine::lock().queues.destroy(id);
@@ -103,6 +104,7 @@ api! {
     /// Whether a stream is done. Asking lets some work be done, so that asking again and again ends.
     fn hipStreamQuery(stream: hipStream_t) {
         let id = resolve(stream)?;
+        machine::lock().captures.ask(|captured, _| captured == id)?;
         machine::step();
         let machine = machine::lock();
         machine.healthy(machine.queues.device_of(id).ok_or(HipError::INVALID_HANDLE)?)?;

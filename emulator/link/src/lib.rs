@@ -117,17 +117,22 @@ pub fn has_xf32() -> bool {
     unsafe { (functions().has_xf32)(current_device()) != 0 }
 }
 
-/// Puts work on a stream. The work checks the memory that it uses with [`uses`].
+/// Puts work on a stream, which does it once, or as often as a graph of it is launched. The work checks the memory that it uses with [`uses`].
 ///
 /// `stream` is a `hipStream_t`. Returns a `hipError_t`; what the work did wrong shows when the stream is waited for.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "a handle, looked up and not dereferenced")]
-pub fn enqueue(stream: *mut c_void, function: &str, work: impl FnOnce() + Send + 'static) -> c_uint {
-    type Boxed = Box<dyn FnOnce() + Send>;
+pub fn enqueue(stream: *mut c_void, function: &str, work: impl Fn() + Send + Sync + 'static) -> c_uint {
+    type Boxed = Box<dyn Fn() + Send + Sync>;
     unsafe extern "C" fn perform(data: *mut c_void, wanted: c_int) -> c_int {
-        // SAFETY: libamdhip64.so calls this once, with what `enqueue` passed.
-        let work = unsafe { Box::from_raw(data.cast::<Boxed>()) };
+        if wanted == 0 {
+            // SAFETY: libamdhip64.so calls this once at last, with what `enqueue` passed.
+            drop(unsafe { Box::from_raw(data.cast::<Boxed>()) });
+            return 1;
+        }
+        // SAFETY: as above, and before that.
+        let work = unsafe { &*data.cast::<Boxed>() };
         // A panic must not pass through the other library; its message is on standard error.
-        c_int::from(wanted == 0 || catch_unwind(AssertUnwindSafe(work)).is_ok())
+        c_int::from(catch_unwind(AssertUnwindSafe(work)).is_ok())
     }
     let data: Box<Boxed> = Box::new(Box::new(work));
     let function = zero_terminated(function);

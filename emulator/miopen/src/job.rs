@@ -29,11 +29,11 @@ impl Job {
     pub fn enqueue(
         self,
         handle: miopenHandle_t,
-        compute: impl FnOnce(&[Vec<f64>]) -> Vec<f64> + Send + 'static,
+        compute: impl Fn(&[Vec<f64>]) -> Vec<f64> + Send + Sync + 'static,
     ) -> Status {
         let stream = with(handle, |handle| handle.stream)?;
         match enqueue(stream.cast(), self.function, move || {
-            self.perform(compute);
+            self.perform(&compute);
         }) {
             0 => Ok(()),
             _ => Err(miopenStatusUnknownError),
@@ -41,7 +41,7 @@ impl Job {
     }
 
     /// Does the work; none if something was reported.
-    fn perform(self, compute: impl FnOnce(&[Vec<f64>]) -> Vec<f64>) -> Option<()> {
+    fn perform(&self, compute: impl Fn(&[Vec<f64>]) -> Vec<f64>) -> Option<()> {
         for input in &self.inputs {
             self.uses(input.name, &input.extents(false))?;
         }

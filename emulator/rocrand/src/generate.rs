@@ -31,10 +31,10 @@ fn draw(
     output: Output,
     size: usize,
     words_per_element: u64,
-    write: impl Fn(usize, &mut Words) + Send + 'static,
+    write: impl Fn(usize, &mut Words) + Send + Sync + 'static,
 ) -> Result<(), rocrand_status> {
     let Output { address, count } = output;
-    let (stream, mut words) = with(generator, |generator| {
+    let (stream, words) = with(generator, |generator| {
         let now = (generator.stream, generator.words);
         generator.words.skip_words(count as u64 * words_per_element);
         now
@@ -46,6 +46,7 @@ fn draw(
     let what = format!("{function}, the output");
     let enqueued = enqueue(stream.cast(), function, move || {
         if uses(&what, &[extent]) {
+            let mut words = words;
             (0..count).for_each(|index| write(address + index * size, &mut words));
         }
     });

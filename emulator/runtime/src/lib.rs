@@ -1,6 +1,7 @@
 //! The device that libamdhip64.so emulates: memory, streams, execution of kernels on the CPU, diagnostics.
 
 pub mod calls;
+pub mod capture;
 pub mod compile;
 pub mod error;
 pub mod exec;

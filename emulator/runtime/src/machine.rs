@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard};
 
+use crate::capture::Captures;
 use crate::error::{HipError, HipResult};
 use crate::memory::{Memory, guard};
 use crate::queue::{self, MAX_BACKLOG, Queues, StreamId, Work};
@@ -17,6 +18,8 @@ pub struct Machine {
     pub memory: Memory,
     /// Streams.
     pub queues: Queues,
+    /// Streams whose work is recorded instead.
+    pub captures: Captures,
     /// The fault of each device; it stays until the process ends or a test resets it.
     pub faults: Vec<Option<HipError>>,
     /// Devices whose memory each device may use, one bit each.
@@ -33,6 +36,7 @@ static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| {
     Mutex::new(Machine {
         memory: Memory::default(),
         queues: Queues::new(devices, Random::new(settings().seed)),
+        captures: Captures::default(),
         faults: vec![None; devices],
         peers: (0..devices).map(|device| 1 << device).collect(),
         pinned: BTreeMap::new(),
@@ -88,11 +92,12 @@ impl Machine {
 /// Adds work to a stream; does some if the stream has too much.
 ///
 /// # Errors
-/// `hipErrorInvalidHandle` if there is no such stream, the device's fault if it has one.
+/// `hipErrorInvalidHandle` if there is no such stream, the device's fault if it has one, what captures say.
 pub fn enqueue(stream: StreamId, work: Work) -> HipResult {
     let mut machine = lock();
     let device = machine.queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
     machine.healthy(device)?;
+    let Some(work) = machine.captures.record(stream, device, work)? else { return Ok(()) };
     machine.queues.enqueue(stream, work);
     let full = machine.queues.backlog(stream) >= MAX_BACKLOG;
     drop(machine);
@@ -107,7 +112,8 @@ pub fn enqueue(stream: StreamId, work: Work) -> HipResult {
 /// # Errors
 /// As [`enqueue`].
 pub fn synchronize_stream(stream: StreamId) -> HipResult {
-    let machine = lock();
+    let mut machine = lock();
+    machine.captures.ask(|captured, _| captured == stream)?;
     let device = machine.queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
     let place = machine.queues.last_place();
     drop(machine);
@@ -118,8 +124,17 @@ pub fn synchronize_stream(stream: StreamId) -> HipResult {
 /// Waits until all streams of a device have done all that they have now.
 ///
 /// # Errors
-/// The device's fault if it has one.
+/// The device's fault if it has one, what captures say.
 pub fn synchronize_device(device: usize) -> HipResult {
+    lock().captures.ask(|_, captured| captured == device)?;
+    finish_device(device)
+}
+
+/// As [`synchronize_device`], without regard to streams that are captured.
+///
+/// # Errors
+/// The device's fault if it has one.
+pub fn finish_device(device: usize) -> HipResult {
     let place = lock().queues.last_place();
     drive(|machine| machine.queues.is_device_past(device, place));
     lock().healthy(device)

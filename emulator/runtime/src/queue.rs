@@ -25,6 +25,7 @@ pub enum StreamId {
 pub struct Signal {
     reached: OnceLock<Instant>,
     abandoned: AtomicBool,
+    captured: AtomicBool,
 }
 
 impl Signal {
@@ -33,14 +34,38 @@ impl Signal {
         self.reached.get().is_some() || self.abandoned.load(Ordering::Acquire)
     }
 
+    /// From now on the event is a part of a capture, and never comes itself.
+    pub fn capture(&self) {
+        self.captured.store(true, Ordering::Release);
+    }
+
+    /// Whether the event is a part of a capture.
+    pub fn is_captured(&self) -> bool {
+        self.captured.load(Ordering::Acquire)
+    }
+
     /// When it was set.
     pub fn time(&self) -> Option<Instant> {
         self.reached.get().copied()
     }
 }
 
-/// Something that a stream does.
-pub type Action = Box<dyn FnOnce() -> Result<(), Report> + Send>;
+/// Something that a stream does, again each time a graph that has it is launched.
+#[derive(Clone)]
+pub struct Action(Arc<dyn Fn() -> Result<(), Report> + Send + Sync>);
+
+impl Action {
+    /// What a function does, which reports a fault.
+    pub fn new(function: impl Fn() -> Result<(), Report> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(function))
+    }
+}
+
+impl std::fmt::Debug for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Action")
+    }
+}
 
 /// A piece of work on a stream.
 pub enum Work {
@@ -251,7 +276,7 @@ impl Queues {
 /// The report of a fault.
 pub fn perform(work: Work) -> Result<(), Report> {
     match work {
-        Work::Run(action) => action(),
+        Work::Run(action) => action.0(),
         Work::Record(signal) => {
             let _ = signal.reached.set(Instant::now());
             Ok(())
@@ -270,7 +295,7 @@ mod tests {
 
     fn note(log: &Log, name: &'static str) -> Work {
         let log = Arc::clone(log);
-        Work::Run(Box::new(move || {
+        Work::Run(Action::new(move || {
             log.lock().unwrap().push(name);
             Ok(())
         }))

@@ -6,8 +6,8 @@
 //! link. The build script leaves that to the ROCm installation, or to this file where there is none, so that tests run
 //! and report "no device" instead of failing to link. `hip_api.yaml` of candle-rocm lists the functions.
 use rocm_rs::hip::bindings::{
-    self, hipDeviceProp_tR0600, hipError_t, hipEvent_t, hipFunction_t, hipMemcpyKind, hipModule_t,
-    hipStream_t,
+    self, hipDeviceProp_tR0600, hipError_t, hipEvent_t, hipFunction_t, hipGraphExec_t,
+    hipGraphNode_t, hipGraph_t, hipMemcpyKind, hipModule_t, hipStreamCaptureMode, hipStream_t,
 };
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
@@ -98,6 +98,32 @@ unsafe extern "C" fn hipGetErrorString(_: hipError_t) -> *const c_char {
 
 #[no_mangle]
 unsafe extern "C" fn hipGetLastError() -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipGraphDestroy(_: hipGraph_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipGraphExecDestroy(_: hipGraphExec_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipGraphInstantiate(
+    _: *mut hipGraphExec_t,
+    _: hipGraph_t,
+    _: *mut hipGraphNode_t,
+    _: *mut c_char,
+    _: usize,
+) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipGraphLaunch(_: hipGraphExec_t, _: hipStream_t) -> hipError_t {
     NO_DEVICE
 }
 
@@ -230,12 +256,22 @@ unsafe extern "C" fn hipSetDevice(_: c_int) -> hipError_t {
 }
 
 #[no_mangle]
+unsafe extern "C" fn hipStreamBeginCapture(_: hipStream_t, _: hipStreamCaptureMode) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
 unsafe extern "C" fn hipStreamCreateWithFlags(_: *mut hipStream_t, _: c_uint) -> hipError_t {
     NO_DEVICE
 }
 
 #[no_mangle]
 unsafe extern "C" fn hipStreamDestroy(_: hipStream_t) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipStreamEndCapture(_: hipStream_t, _: *mut hipGraph_t) -> hipError_t {
     NO_DEVICE
 }
 
@@ -280,6 +316,10 @@ check_types! {
     hipGetErrorName
     hipGetErrorString
     hipGetLastError
+    hipGraphDestroy
+    hipGraphExecDestroy
+    hipGraphInstantiate
+    hipGraphLaunch
     hipHostFree
     hipHostMalloc
     hipMalloc
@@ -296,8 +336,10 @@ check_types! {
     hipModuleUnload
     hipRuntimeGetVersion
     hipSetDevice
+    hipStreamBeginCapture
     hipStreamCreateWithFlags
     hipStreamDestroy
+    hipStreamEndCapture
     hipStreamQuery
     hipStreamSynchronize
     hipStreamWaitEvent

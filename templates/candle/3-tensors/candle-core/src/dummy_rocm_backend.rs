@@ -13,6 +13,7 @@ macro_rules! fail {
 #[path = "rocm_backend/driver.rs"]
 pub mod driver;
 mod event;
+mod graph;
 #[path = "rocm_backend/map.rs"]
 mod map;
 mod memory;

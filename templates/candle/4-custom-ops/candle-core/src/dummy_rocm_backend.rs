@@ -18,6 +18,7 @@ mod custom_kernel;
 #[path = "rocm_backend/driver.rs"]
 pub mod driver;
 mod event;
+mod graph;
 mod kernels;
 #[path = "rocm_backend/map.rs"]
 mod map;

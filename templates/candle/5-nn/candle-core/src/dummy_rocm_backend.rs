@@ -21,6 +21,7 @@ mod event;
 #[cfg(not(feature = "rocm"))]
 #[path = "rocm_backend/flash_attn.rs"]
 pub mod flash_attn;
+mod graph;
 mod kernels;
 #[path = "rocm_backend/map.rs"]
 mod map;

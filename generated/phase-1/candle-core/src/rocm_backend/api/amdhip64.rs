@@ -6,7 +6,25 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// Only the library knows what is inside.
 #[repr(C)]
+pub struct hipGraphExec {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct hipGraphNode {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
 pub struct ihipEvent_t {
+    _private: [u8; 0],
+}
+
+/// Only the library knows what is inside.
+#[repr(C)]
+pub struct ihipGraph {
     _private: [u8; 0],
 }
 
@@ -17,6 +35,9 @@ pub struct ihipStream_t {
 }
 
 pub type hipEvent_t = *mut ihipEvent_t;
+pub type hipGraphExec_t = *mut hipGraphExec;
+pub type hipGraphNode_t = *mut hipGraphNode;
+pub type hipGraph_t = *mut ihipGraph;
 pub type hipStream_t = *mut ihipStream_t;
 
 pub type hipError_t = c_uint;
@@ -30,6 +51,11 @@ pub type hipMemcpyKind = c_uint;
 pub const hipMemcpyHostToDevice: hipMemcpyKind = 1;
 pub const hipMemcpyDeviceToHost: hipMemcpyKind = 2;
 pub const hipMemcpyDeviceToDevice: hipMemcpyKind = 3;
+
+pub type hipStreamCaptureMode = c_uint;
+pub const hipStreamCaptureModeGlobal: hipStreamCaptureMode = 0;
+pub const hipStreamCaptureModeThreadLocal: hipStreamCaptureMode = 1;
+pub const hipStreamCaptureModeRelaxed: hipStreamCaptureMode = 2;
 
 // events
 pub const hipEventDisableTiming: c_uint = 2;
@@ -191,6 +217,16 @@ functions! {
         device_id: c_int,
     ) -> hipError_t;
     fn hipGetLastError() -> hipError_t;
+    fn hipGraphDestroy(graph: hipGraph_t) -> hipError_t;
+    fn hipGraphExecDestroy(graph_exec: hipGraphExec_t) -> hipError_t;
+    fn hipGraphInstantiate(
+        graph_exec: *mut hipGraphExec_t,
+        graph: hipGraph_t,
+        error_node: *mut hipGraphNode_t,
+        log_buffer: *mut c_char,
+        buffer_size: usize,
+    ) -> hipError_t;
+    fn hipGraphLaunch(graph_exec: hipGraphExec_t, stream: hipStream_t) -> hipError_t;
     fn hipHostFree(ptr: *mut c_void) -> hipError_t;
     fn hipHostMalloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
     fn hipMalloc(ptr: *mut *mut c_void, size: usize) -> hipError_t;
@@ -218,8 +254,10 @@ functions! {
     ) -> hipError_t;
     fn hipRuntimeGetVersion(runtime_version: *mut c_int) -> hipError_t;
     fn hipSetDevice(device_id: c_int) -> hipError_t;
+    fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t;
     fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) -> hipError_t;
     fn hipStreamDestroy(stream: hipStream_t) -> hipError_t;
+    fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) -> hipError_t;
     fn hipStreamSynchronize(stream: hipStream_t) -> hipError_t;
     fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> hipError_t;
     names:

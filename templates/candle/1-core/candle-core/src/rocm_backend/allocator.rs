@@ -4,6 +4,7 @@
 //! before, and what will use it is queued later. Only what other streams still read has to wait, in `deferred`.
 //!
 //! `CANDLE_ROCM_ALLOCATOR=direct` makes every block an allocation of its own, for tools that watch memory accesses.
+mod captures;
 mod pool;
 #[cfg(test)]
 mod tests;
@@ -13,9 +14,11 @@ use super::gpu::{lock, Gpu};
 use super::hip::{check, forget_last_error, HipResult};
 use super::stream::RocmStream;
 use super::{api, MemoryStats, RocmError};
+use captures::Captures;
 pub(super) use pool::Block;
 use pool::{Policy, Pool, Segment};
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 const POLICY_VARIABLE: &str = "CANDLE_ROCM_ALLOCATOR";
@@ -25,6 +28,10 @@ pub(super) struct Allocator {
     gpu: &'static Gpu,
     pool: Mutex<Pool>,
     deferred: Mutex<Vec<Deferred>>,
+    /// Locked before `pool`.
+    captures: Mutex<Captures>,
+    /// How many there are, that which is captured included: without any, nobody asks `captures`.
+    graphs: AtomicUsize,
     /// Of `pool`: a segment that was to be given back to the GPU has gone, or is in the pool again.
     released: Condvar,
 }
@@ -41,6 +48,8 @@ impl Allocator {
             gpu,
             pool: Mutex::new(Pool::new(policy()?)),
             deferred: Mutex::default(),
+            captures: Mutex::default(),
+            graphs: AtomicUsize::new(0),
             released: Condvar::new(),
         })
     }
@@ -48,6 +57,12 @@ impl Allocator {
     /// At least `size` bytes, which is more than 0. Where the GPU or the limit has no more, cached memory is given back
     /// first: that of the GPU's other queues too if it is the GPU, but for those on streams of the program's other code.
     pub(super) fn allocate(&self, size: usize, stream: &RocmStream) -> HipResult<Block> {
+        if self.graphs.load(Ordering::Acquire) > 0 {
+            let captures = lock(&self.captures);
+            if captures.is_open() {
+                return self.allocate_captured(captures, size);
+            }
+        }
         if let Some(block) = self.pool().take(size) {
             return Ok(block);
         }
@@ -71,8 +86,51 @@ impl Allocator {
         self.grow(size)
     }
 
+    /// As `allocate` for work that is captured: nothing is waited for, and nothing given back to the GPU.
+    fn allocate_captured(
+        &self,
+        mut captures: MutexGuard<'_, Captures>,
+        size: usize,
+    ) -> HipResult<Block> {
+        if let Some(block) = captures.reuse(size, &self.pool()) {
+            return Ok(block);
+        }
+        let taken = self.pool().take(size);
+        let block = taken.map_or_else(|| self.grow(size), Ok)?;
+        captures.note(&block);
+        Ok(block)
+    }
+
+    /// From now on blocks are those of a graph, whose number this is. None if one is captured already.
+    pub(super) fn begin_capture(&self) -> Option<usize> {
+        let graph = lock(&self.captures).begin();
+        self.graphs
+            .fetch_add(graph.is_some().into(), Ordering::Release);
+        graph
+    }
+
+    pub(super) fn end_capture(&self) {
+        lock(&self.captures).end();
+    }
+
+    /// Takes the blocks back that only this graph had, which was captured whole or in part.
+    pub(super) fn forget_graph(&self, graph: usize, stream: &RocmStream) {
+        let blocks = lock(&self.captures).forget(graph);
+        self.graphs.fetch_sub(1, Ordering::Release);
+        for Deferred { block, readers } in blocks {
+            self.free(block, readers, stream);
+        }
+    }
+
     /// Takes a block back, to be used again by work that is queued from now on, or once `readers` have come.
     pub(super) fn free(&self, block: Block, readers: Vec<RocmEvent>, stream: &RocmStream) {
+        let mut given = Some(Deferred { block, readers });
+        if self.graphs.load(Ordering::Acquire) > 0 {
+            given = given.and_then(|given| lock(&self.captures).keep(given));
+        }
+        let Some(Deferred { block, readers }) = given else {
+            return;
+        };
         if !readers.is_empty() {
             lock(&self.deferred).push(Deferred { block, readers });
             return;
@@ -187,7 +245,8 @@ impl Allocator {
     /// As `trim`, for the queues in the GPU's list.
     pub(super) fn trim_others(&self) -> HipResult<()> {
         let queues: Vec<_> = self.gpu.queues().iter().filter_map(Weak::upgrade).collect();
-        queues.iter().try_for_each(|queue| queue.trim())
+        let mut idle = queues.iter().filter(|queue| !queue.stream().is_capturing());
+        idle.try_for_each(|queue| queue.trim())
     }
 }
 

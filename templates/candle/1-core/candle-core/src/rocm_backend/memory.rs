@@ -135,6 +135,7 @@ impl DeviceMemory {
             return Ok(());
         }
         let stream = self.device.stream();
+        stream.refuse_capture("a copy to the host")?;
         stream.gpu().make_current()?;
         // SAFETY: both sides have `len` bytes, and `dst` is borrowed until the copy is done.
         let status = unsafe {

@@ -12,6 +12,7 @@ pub mod driver;
 pub mod error;
 mod event;
 mod gpu;
+mod graph;
 mod hip;
 mod installation;
 mod loaded;

@@ -2,6 +2,7 @@
 use super::allocator::{Allocator, Block};
 use super::event::RocmEvent;
 use super::gpu::Gpu;
+use super::graph;
 use super::hip::HipResult;
 use super::parts::QueueParts;
 use super::staging::Staging;
@@ -55,11 +56,12 @@ impl Queue {
     }
 
     fn new(stream: RocmStream) -> HipResult<Arc<Self>> {
-        Ok(Arc::new(Self {
+        let allocator = Allocator::new(stream.gpu())?;
+        Ok(Arc::new_cyclic(|queue| Self {
             parts: QueueParts::default(),
             staging: Staging::default(),
-            allocator: Allocator::new(stream.gpu())?,
-            stream: Arc::new(stream),
+            allocator,
+            stream: Arc::new(stream.of_queue(queue)),
             number: QUEUES.fetch_add(1, Ordering::Relaxed),
         }))
     }
@@ -81,6 +83,21 @@ impl Queue {
     /// Takes a block back once the stream's work so far and `readers` are done.
     pub(super) fn free(&self, block: Block, readers: Vec<RocmEvent>) {
         self.allocator.free(block, readers, &self.stream);
+    }
+
+    /// From now on memory is that of a graph, whose number this is.
+    pub(super) fn begin_capture(&self) -> HipResult<usize> {
+        let graph = self.allocator.begin_capture();
+        let graph = graph.ok_or("the stream is captured already")?;
+        let begun = self.staging.begin_capture(graph, &self.stream);
+        begun.inspect_err(|_| self.forget_graph(graph))?;
+        Ok(graph)
+    }
+
+    /// Takes the memory back that only this graph had, which was captured whole or in part.
+    pub(super) fn forget_graph(&self, graph: usize) {
+        self.staging.forget_graph(graph);
+        self.allocator.forget_graph(graph, &self.stream);
     }
 
     /// Waits for the stream and gives the memory that nobody uses back to the GPU.
@@ -113,6 +130,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
+        graph::abandon(self);
         // Queued work may still use staging buffers and memory. A failure means that the GPU has stopped working.
         let _ = self.stream.synchronize();
         if let Some(workspace) = self.parts.end() {

@@ -101,6 +101,9 @@ pub enum RocmError {
         limit: usize,
     },
 
+    #[error("{call} cannot be captured: do it before `begin_capture` or after `end_capture`")]
+    Captured { call: &'static str },
+
     #[error("{call}: {len} bytes from {offset} on, but the device memory has {size}")]
     OutOfRange {
         call: &'static str,

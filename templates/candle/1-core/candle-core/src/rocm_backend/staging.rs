@@ -2,14 +2,15 @@
 //!
 //! HIP copies from pinned memory while the host goes on; from a program's own memory it copies only after everything
 //! that the stream has queued, and the host waits. So bytes are first written into pinned buffers, a piece at a time. A
-//! buffer is filled by as many uploads as fit, then marked with an event, and filled again once that has come.
+//! buffer is filled by as many uploads as fit, then marked with an event, and filled again once that has come. What is
+//! uploaded during a capture stays in buffers of its graph, which reads it with each launch.
 use super::api;
 use super::event::RocmEvent;
 use super::gpu::lock;
 use super::hip::{check, HipResult};
 use super::stream::RocmStream;
 use super::RocmError;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
 use std::sync::Mutex;
 
@@ -33,6 +34,8 @@ struct Buffers {
     open: Vec<Buffer>,
     /// With the end of the last copy from each; the first one was full earliest.
     full: VecDeque<(Buffer, RocmEvent)>,
+    /// Those of each graph.
+    captured: BTreeMap<usize, Vec<Buffer>>,
 }
 
 /// `BUFFER_SIZE` bytes of pinned memory, which copies may read up to `used`.
@@ -48,6 +51,8 @@ unsafe impl Send for Buffer {}
 struct Filling<'a> {
     /// None only while it is dropped.
     buffer: Option<Buffer>,
+    /// Whose it is, if a graph's.
+    graph: Option<usize>,
     staging: &'a Staging,
 }
 
@@ -66,8 +71,16 @@ impl Staging {
     ) -> Result<(), E> {
         let mut done = 0;
         while done < size {
+            let graph = stream.captured();
+            let mut buffers = lock(&self.buffers);
+            let buffer = match graph {
+                Some(graph) => buffers.take_captured(graph, stream)?,
+                None => buffers.take(stream)?,
+            };
+            drop(buffers);
             let mut filling = Filling {
-                buffer: Some(lock(&self.buffers).take(stream)?),
+                buffer: Some(buffer),
+                graph,
                 staging: self,
             };
             let buffer = filling.buffer.as_mut().expect("none is dropped yet");
@@ -83,7 +96,31 @@ impl Staging {
     }
 }
 
+impl Staging {
+    /// Makes room for what a capture uploads: HIP may not give pinned memory while it goes on.
+    pub(super) fn begin_capture(&self, graph: usize, stream: &RocmStream) -> HipResult<()> {
+        let buffer = Buffer::new(stream)?;
+        lock(&self.buffers).captured.insert(graph, vec![buffer]);
+        Ok(())
+    }
+
+    /// A graph has ended, and its stream has been waited for.
+    pub(super) fn forget_graph(&self, graph: usize) {
+        let buffers = lock(&self.buffers).captured.remove(&graph);
+        drop(buffers);
+    }
+}
+
 impl Buffers {
+    /// One of a graph with room.
+    fn take_captured(&mut self, graph: usize, stream: &RocmStream) -> HipResult<Buffer> {
+        let kept = self.captured.entry(graph).or_default();
+        match kept.last() {
+            Some(last) if last.used < BUFFER_SIZE => Ok(kept.pop().expect("it is the last")),
+            _ => Buffer::new(stream),
+        }
+    }
+
     /// One with room: that which was filled last, a new one, or the one that was full earliest.
     fn take(&mut self, stream: &RocmStream) -> HipResult<Buffer> {
         while let Some(buffer) = self.open.pop() {
@@ -110,7 +147,12 @@ impl Buffers {
 
 impl Drop for Filling<'_> {
     fn drop(&mut self) {
-        lock(&self.staging.buffers).open.extend(self.buffer.take());
+        let mut buffers = lock(&self.staging.buffers);
+        let buffer = self.buffer.take();
+        match self.graph {
+            Some(graph) => buffers.captured.entry(graph).or_default().extend(buffer),
+            None => buffers.open.extend(buffer),
+        }
     }
 }
 

@@ -3,8 +3,11 @@ use super::api;
 use super::event::RocmEvent;
 use super::gpu::Gpu;
 use super::hip::{check, HipResult};
+use super::queue::Queue;
 use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// A stream of a GPU: its default one, one of our own, or one of the program's other code.
 ///
@@ -15,6 +18,10 @@ pub struct RocmStream {
     gpu: &'static Gpu,
     /// Whether it ends with this value.
     own: bool,
+    /// Whose it is, for as long as there is a device.
+    queue: Weak<Queue>,
+    /// The allocator's number of the graph for which it is captured, 0 for none.
+    captured: AtomicUsize,
 }
 
 // SAFETY: HIP's stream functions may be called from any thread, and the handle is destroyed once, in `drop`.
@@ -25,11 +32,7 @@ unsafe impl Sync for RocmStream {}
 impl RocmStream {
     /// The stream that all users of the GPU share.
     pub(super) fn shared(gpu: &'static Gpu) -> Self {
-        Self {
-            handle: std::ptr::null_mut(),
-            gpu,
-            own: false,
-        }
+        Self::of(gpu, std::ptr::null_mut(), false)
     }
 
     /// A new stream that does not wait for the default one.
@@ -40,11 +43,7 @@ impl RocmStream {
         let status =
             unsafe { api::hipStreamCreateWithFlags(&mut handle, api::hipStreamNonBlocking) };
         check("hipStreamCreateWithFlags", status)?;
-        Ok(Self {
-            handle,
-            gpu,
-            own: true,
-        })
+        Ok(Self::of(gpu, handle, true))
     }
 
     /// A stream that somebody else made.
@@ -52,11 +51,37 @@ impl RocmStream {
     /// # Safety
     /// The handle is null, or a stream of `gpu` that outlives this value.
     pub(super) unsafe fn external(gpu: &'static Gpu, handle: api::hipStream_t) -> Self {
+        Self::of(gpu, handle, false)
+    }
+
+    fn of(gpu: &'static Gpu, handle: api::hipStream_t, own: bool) -> Self {
         Self {
             handle,
             gpu,
-            own: false,
+            own,
+            queue: Weak::new(),
+            captured: AtomicUsize::new(0),
         }
+    }
+
+    /// The same stream as a part of a queue.
+    pub(super) fn of_queue(mut self, queue: &Weak<Queue>) -> Self {
+        self.queue = queue.clone();
+        self
+    }
+
+    pub(super) fn queue(&self) -> HipResult<Arc<Queue>> {
+        let queue = self.queue.upgrade();
+        queue.ok_or_else(|| "the stream's device has ended".into())
+    }
+
+    /// The graph for which it is captured.
+    pub(super) fn captured(&self) -> Option<usize> {
+        Some(self.captured.load(Ordering::Acquire)).filter(|graph| *graph != 0)
+    }
+
+    pub(super) fn set_captured(&self, graph: Option<usize>) {
+        self.captured.store(graph.unwrap_or(0), Ordering::Release);
     }
 
     pub(super) fn gpu(&self) -> &'static Gpu {
@@ -84,6 +109,7 @@ impl RocmStream {
 
     /// Waits on the host until everything queued so far is done.
     pub fn synchronize(&self) -> HipResult<()> {
+        self.refuse_capture("a wait for the stream")?;
         self.gpu.make_current()?;
         // SAFETY: the handle is valid until `drop`, and null names the current GPU's default stream.
         let status = unsafe { api::hipStreamSynchronize(self.handle) };

@@ -3,6 +3,7 @@ pub use super::custom_kernel::{
     LaunchArgs, LaunchConfig, PushKernelArg, RocmFunc, RocmFunction, RocmModule, RocmSource,
 };
 pub use super::event::RocmEvent;
+pub use super::graph::{RocmGraph, StreamCaptureMode};
 pub use super::slice::{
     hipDeviceptr_t, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, HostSlice, RocmSlice,
     RocmView, RocmViewMut, SyncOnDrop, ValidAsZeroBits,

@@ -18,6 +18,7 @@ mod element;
 pub mod error;
 mod event;
 mod gpu;
+mod graph;
 mod hip;
 mod installation;
 // The table lists every kernel that the specs have; those of later phases wait for their callers.

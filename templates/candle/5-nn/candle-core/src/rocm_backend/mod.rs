@@ -19,6 +19,7 @@ pub mod error;
 mod event;
 pub mod flash_attn;
 mod gpu;
+mod graph;
 mod hip;
 mod installation;
 // The table lists every kernel that the specs have; those of later phases wait for their callers.

@@ -128,6 +128,20 @@ impl Pool {
         Some(self.occupy(address, size))
     }
 
+    /// Bytes of a block in use.
+    pub(super) fn size_of(&self, block: &Block) -> usize {
+        self.pieces[&block.address].size
+    }
+
+    /// Whether a block in use is large enough for `size` bytes, and not so large that most of it would be wasted.
+    pub(super) fn suits(&self, block: &Block, size: usize) -> bool {
+        let (size, room) = (self.block_size(size), self.size_of(block));
+        match self.policy {
+            Policy::Caching => size <= room && room <= size.saturating_mul(2),
+            Policy::Direct => size == room,
+        }
+    }
+
     /// Room for a segment in which `size` bytes fit: how many bytes it has. `add` or `cancel` must follow.
     pub(super) fn reserve(&mut self, size: usize) -> HipResult<usize> {
         let bytes = self.segment_size(size);

@@ -49,7 +49,8 @@ impl<'a> Indices<'a> {
         if !types.contains(&element) {
             return Err(Error::UnsupportedDTypeForOp(ids.dtype(), op).bt());
         }
-        let failed = if are_checked() {
+        // An operation that is captured cannot be waited for.
+        let failed = if are_checked() && !ids.device().stream().is_capturing() {
             Some(zeros_impl(ids.device(), &Shape::from(1), DType::U32)?)
         } else {
             None
