@@ -1,4 +1,4 @@
-"""The backend of the newest release: where it is laid out, how it is compiled, and which of its tests are run."""
+"""The backend of a release: where it is laid out, how it is compiled, and which of its tests are run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.verify.cargo import cargo_environment
 from codegen.verify.hip_libraries import prepare_libraries
-from codegen.verify.scratch import ScratchTree
+from codegen.verify.scratch import ScratchTree, member_manifests
+from codegen.verify.steps import FEATURE
+from codegen.verify.steps import UG as UG_FEATURE
 from mutants.baseline import names_of
 from mutants.building import Built, Compilation, Program, Switchboard, compile_with_cargo
 from mutants.files import MUTATED, digest_of, kept, write_json
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from mutants.trial import Ended
 
 BACKEND = "candle-core/src/rocm_backend"
+UG = "candle-core/src/rocm_ug"
+"""Kernels that the crate ug describes, in releases that have it."""
 MOD = f"{BACKEND}/mod.rs"
 MODULE = f"{BACKEND}/mutated.rs"
 PROVIDERS = tuple(f"{BACKEND}/{name}.rs" for name in ("miopen", "rocrand", "ops/by_miopen", "ops/by_rocrand"))
@@ -34,14 +38,7 @@ PROVIDERS = tuple(f"{BACKEND}/{name}.rs" for name in ("miopen", "rocrand", "ops/
 CRATES = ("candle-core", "candle-nn")
 DEVICES = "gfx1100,gfx90a"
 """What the machine has: waves of 32 lanes and of 64."""
-BUILD = (
-    "test",
-    "--no-run",
-    *(word for crate in CRATES for word in ("--package", crate)),
-    "--features",
-    ",".join(f"{crate}/rocm" for crate in CRATES),
-    "--lib",
-)
+BUILD = ("test", "--no-run", *(word for crate in CRATES for word in ("--package", crate)), "--lib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,15 @@ class Backend:
     def sources(self) -> dict[str, bytes]:
         """The backend's files."""
         patched = self.subject.patched.items()
-        return {path: text for path, text in patched if path.startswith(BACKEND) and text is not None}
+        return {path: text for path, text in patched if path.startswith((BACKEND, UG)) and text is not None}
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What the crates are built with."""
+        manifests = member_manifests(self.subject.root, self.subject.patched)
+        declared = manifests["candle-core"].get("features", {})
+        found = {"candle-core": (FEATURE, *(name for name in (UG_FEATURE,) if name in declared))}
+        return tuple(f"{crate}/{name}" for crate in CRATES for name in found.get(crate, (FEATURE,)))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -90,12 +95,12 @@ class Backend:
         plain = ScratchTree(self.work / "plain", self.work / "plain-target")
         with plain.exclusive(self.say):
             plain.sync(self.subject.root, self.subject.patched)
-            return listed(plain.root, cargo_mutants, [f"{BACKEND}/**"], without=PROVIDERS)
+            return listed(plain.root, cargo_mutants, [f"{BACKEND}/**", f"{UG}/**", f"{UG}.rs"], without=PROVIDERS)
 
     def build(self, mutants: Sequence[Mutant]) -> Built:
         """The programs with all mutants in them that can be switched on."""
         originals = {path: text for path, text in self.sources.items() if path.endswith(".rs")}
-        declared = originals[MOD].replace(b"\nmod allocator;\n", b"\nmod allocator;\nmod mutated;\n", 1)
+        declared = originals[MOD].replace(b"\nmod allocator;\n", b"\nmod allocator;\npub(crate) mod mutated;\n", 1)
         assert declared != originals[MOD], "mod.rs declares the module"
         assert not any(mutant.file == MOD for mutant in mutants), "nothing in mod.rs moves"
 
@@ -150,7 +155,7 @@ class Backend:
             for word in ("--test", path.stem)
         ]
         environment = cargo_environment(self.scratch.target_dir, **self.emulator)
-        done = compile_with_cargo(self.scratch.root, (*BUILD, *targets), environment)
+        done = compile_with_cargo(self.scratch.root, (*BUILD, "--features", ",".join(self.features), *targets), environment)
         self.say("compiled" if done.ok else f"{len(done.errors)} errors, of mutants that do not compile")
         return done
 

@@ -62,7 +62,7 @@ unsafe fn pin(pointer: *mut *mut c_void, size: usize, flags: c_uint) -> HipResul
 /// Waits for all devices, any of which may use pinned memory; their faults belong to their work.
 fn wait_for_all() {
     for device in 0..settings().devices.len() {
-        let _ = machine::synchronize_device(device);
+        let _ = machine::finish_device(device);
     }
 }
 

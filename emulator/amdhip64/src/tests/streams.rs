@@ -203,7 +203,8 @@ fn a_blocking_stream_keeps_order_with_the_null_stream() {
 
 /// What work of a sibling library was asked to do: its data, seen by the test.
 struct Asked {
-    wanted: Option<c_int>,
+    /// Each time: 1 to do it, 0 to give the data back.
+    wanted: Vec<c_int>,
     extent: Extent,
     result: c_int,
 }
@@ -211,7 +212,7 @@ struct Asked {
 unsafe extern "C" fn perform(data: *mut c_void, wanted: c_int) -> c_int {
     // SAFETY: the test's own data, which lives until its device is done.
     let asked = unsafe { &mut *data.cast::<Asked>() };
-    asked.wanted = Some(wanted);
+    asked.wanted.push(wanted);
     let fits = wanted == 0
         // SAFETY: one extent.
         || unsafe { candle_rocm_emulator_uses(c"fills it".as_ptr(), &raw const asked.extent, 1) } == 1;
@@ -226,19 +227,20 @@ fn a_sibling_s_work_is_done_or_given_back() {
         // SAFETY: a name, and data that lives on.
         unsafe { candle_rocm_emulator_enqueue(stream, c"sibling".as_ptr(), perform, ptr::from_mut(asked).cast()) }
     };
-    let asked = |address, writes, result| Asked { wanted: None, extent: Extent { address, bytes: 16, writes }, result };
+    let asked =
+        |address, writes, result| Asked { wanted: Vec::new(), extent: Extent { address, bytes: 16, writes }, result };
 
     let mut right = asked(buffer.address, true, 1);
-    assert_eq!((enqueue(stream, &mut right), right.wanted), (hipSuccess, None), "not before it is waited for");
-    assert_eq!((session.fault(), right.wanted), ((hipSuccess, String::new()), Some(1)));
+    assert_eq!((enqueue(stream, &mut right), &right.wanted[..]), (hipSuccess, &[][..]), "not before it is waited for");
+    assert_eq!((session.fault(), right.wanted), ((hipSuccess, String::new()), vec![1, 0]));
 
     let mut refused = asked(buffer.address, true, 1);
-    assert_eq!((enqueue(5 as hipStream_t, &mut refused), refused.wanted), (INVALID_HANDLE, Some(0)));
+    assert_eq!((enqueue(5 as hipStream_t, &mut refused), refused.wanted), (INVALID_HANDLE, vec![0]));
 
     let (mut wrong, mut after) = (asked(buffer.address + 8, true, 1), asked(buffer.address, true, 1));
     assert_eq!((enqueue(stream, &mut wrong), enqueue(stream, &mut after)), (hipSuccess, hipSuccess));
     let (code, text) = session.fault();
-    assert_eq!((code, wrong.wanted, after.wanted), (ILLEGAL_ADDRESS, Some(1), Some(0)));
+    assert_eq!((code, wrong.wanted, after.wanted), (ILLEGAL_ADDRESS, vec![1, 0], vec![0]));
     assert!(text.starts_with("fills it: invalid write of 16 bytes"), "{text}");
 
     let mut nothing = asked(0, true, 1);
@@ -264,7 +266,7 @@ fn a_sibling_s_work_uses_memory_of_its_stream_s_device() {
     let other = Buffer::of(&[1u8; 16]);
     addresses.push((other.address, "memory of device 0, to which device 1 has no peer access"));
     let run = |address, writes| {
-        let mut asked = Asked { wanted: None, extent: Extent { address, bytes: 16, writes }, result: 1 };
+        let mut asked = Asked { wanted: Vec::new(), extent: Extent { address, bytes: 16, writes }, result: 1 };
         // SAFETY: a name, and data that lives until the device is done.
         let code =
             unsafe { candle_rocm_emulator_enqueue(stream, c"sibling".as_ptr(), perform, (&raw mut asked).cast()) };

@@ -93,14 +93,14 @@ fn a_graph_goes_on_from_where_the_last_launch_ended() -> Result<()> {
     let step = || state.slice_set(&(&state + 1.5)?, 0, 0);
     let ((), graph) = captured(&device, step)?;
     assert_eq!(
-        elements(&[state.clone()])?,
+        elements(std::slice::from_ref(&state))?,
         [1.5; 15],
         "the first run was no capture"
     );
     for launches in 1..4 {
         graph.launch()?;
         let wanted = 1.5 * (launches + 1) as f32;
-        assert_eq!(elements(&[state.clone()])?, vec![wanted; 15]);
+        assert_eq!(elements(std::slice::from_ref(&state))?, vec![wanted; 15]);
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ impl UgFunc {
         };
         let launch = Launch::of(&kernel)?;
         Ok(Self {
-            dtype: dtype(memory[0])?,
+            dtype: dtype(memory[0].1)?,
             func: device.compile(name, kernel)?,
             device: device.clone(),
             launch,

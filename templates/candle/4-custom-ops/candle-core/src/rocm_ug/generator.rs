@@ -31,6 +31,7 @@ struct Generator<'a> {
 
 /// The source, whose kernel has `name`; `threads` is the most that a block may have.
 pub(super) fn generate(name: &str, kernel: &Kernel, threads: u32) -> Result<String> {
+    let parameters = arguments(kernel)?;
     let instructions = kernel.instrs();
     let mut generator = Generator {
         instructions,
@@ -44,29 +45,25 @@ pub(super) fn generate(name: &str, kernel: &Kernel, threads: u32) -> Result<Stri
     if let Some((start, _)) = generator.open.last() {
         return Err(wrong(*start, "is never ended"));
     }
-    let memory = instructions.iter().enumerate();
-    let parameters: Vec<String> = memory
-        .filter_map(|(number, instruction)| match instruction {
-            Instr::DefineGlobal { dtype, .. } => Some(format!("{} *v{number}", dtype.as_str())),
-            _ => None,
-        })
-        .collect();
-    let parameters = parameters.join(", ");
+    let parameters = parameters
+        .iter()
+        .map(|(number, dtype)| format!("{} *v{number}", dtype.as_str()));
+    let parameters = parameters.collect::<Vec<_>>().join(", ");
     Ok(format!(
         "{HELPERS}\nCANDLE_KERNEL({threads}) {name}({parameters}) {{\n{}}}\n",
         generator.text
     ))
 }
 
-/// The types of the kernel's memory, in the order of its parameters.
-pub(super) fn arguments(kernel: &Kernel) -> Result<Vec<names::DType>> {
+/// The instructions that are the kernel's parameters, in their order, and the types of the memory that they name.
+pub(super) fn arguments(kernel: &Kernel) -> Result<Vec<(usize, names::DType)>> {
     let mut found = Vec::new();
     for (number, instruction) in kernel.instrs().iter().enumerate() {
         if let Instr::DefineGlobal { index, dtype } = instruction {
             if *index != found.len() {
                 return Err(wrong(number, "is not the next parameter"));
             }
-            found.push(*dtype);
+            found.push((number, *dtype));
         }
     }
     Ok(found)

@@ -815,8 +815,7 @@ fn instructions_that_make_no_kernel_are_named() {
     ];
     for (instructions, expected) in cases {
         let kernel = Kernel::new(instructions, vec![], config_of(1));
-        let result = generator::arguments(&kernel)
-            .and_then(|_| generator::generate("k", &kernel, 1).map(drop));
+        let result = generator::generate("k", &kernel, 32);
         let error = result.expect_err(expected).to_string();
         assert_eq!(error, format!("ug: instruction {expected}"));
     }
