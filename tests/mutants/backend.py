@@ -155,7 +155,8 @@ class Backend:
             for word in ("--test", path.stem)
         ]
         environment = cargo_environment(self.scratch.target_dir, **self.emulator)
-        done = compile_with_cargo(self.scratch.root, (*BUILD, "--features", ",".join(self.features), *targets), environment)
+        arguments = (*BUILD, "--features", ",".join(self.features), *targets)
+        done = compile_with_cargo(self.scratch.root, arguments, environment)
         self.say("compiled" if done.ok else f"{len(done.errors)} errors, of mutants that do not compile")
         return done
 
