@@ -108,7 +108,7 @@ class Backend:
             self.scratch.sync(self.subject.root, {**self.subject.patched, **texts})
 
         # With the same sources the same mutants do not compile, however many tests are new.
-        file = self.work / f"unviable-{digest_of(originals, MUTATED.read_text('utf-8'))}.json"
+        file = self.work / f"unviable-{digest_of({**originals, MOD: declared}, MUTATED.read_text('utf-8'))}.json"
         known = {int(number): why for number, why in kept(file, dict).items()}
         board = Switchboard(write, "crate::rocm_backend::mutated::mutated", (MODULE,), MUTATED.read_text("utf-8"))
         with self.scratch.exclusive(self.say):
