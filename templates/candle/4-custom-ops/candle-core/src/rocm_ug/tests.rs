@@ -45,6 +45,10 @@ fn binary(op: BinaryOp, lhs: A, rhs: A, dtype: D) -> Instr {
     }
 }
 
+fn float(value: f32) -> Const {
+    value.try_into().expect("no NaN")
+}
+
 fn reduce(op: ReduceOp, arg: A, dtype: D) -> Instr {
     Instr::ReduceLocal { op, arg, dtype }
 }
@@ -720,8 +724,60 @@ fn only_a_view_of_a_tensor_changes() -> Result<()> {
     let after: Vec<f32> = x.to_vec1()?;
     check_close(&after[7..19], &expected, "the view");
     assert_eq!((&after[..7], &after[19..]), (&before[..7], &before[19..]));
+    // A thread for each element of the view, and for no other.
+    let each = vec![
+        global(0, D::F32),
+        Instr::Special(Special::BlockIdx),
+        load(0, 1, D::F32),
+        binary(BinaryOp::Add, a(2), A::Const(float(1.5)), D::F32),
+        store(0, 1, 3, D::F32),
+    ];
+    let op = UgIOp1::new("each", kernel(each, 1), &device)?;
+    view.inplace_op1(&op)?;
+    let moved: Vec<f32> = after[7..19].iter().map(|x| x + 1.5).collect();
+    let later: Vec<f32> = x.to_vec1()?;
+    assert_eq!(later[7..19], moved);
+    assert_eq!((&later[..7], &later[19..]), (&before[..7], &before[19..]));
     // Nothing is launched for no element.
     Tensor::zeros(0, DType::F32, &device)?.inplace_op1(&op)
+}
+
+#[test]
+fn loops_count_in_the_wider_of_two_integers() {
+    let ranges = |lo: Const, up: Const| {
+        let range = Instr::Range {
+            lo: A::Const(lo),
+            up: A::Const(up),
+            step: 1,
+            end_idx: var(2),
+        };
+        let inner = Instr::Const(Const::I32(7));
+        let end = Instr::EndRange { start_idx: var(0) };
+        let kernel = Kernel::new(vec![range, inner, end], vec![], config_of(1));
+        generator::generate("k", &kernel, 1)
+    };
+    for (lo, up, counts) in [
+        (Const::I32(0), Const::I32(4), "i32"),
+        (Const::I64(0), Const::I32(4), "i64"),
+        (Const::I32(0), Const::I64(4), "i64"),
+        (Const::I64(0), Const::I64(4), "i64"),
+    ] {
+        let source = ranges(lo, up).expect("both are integers");
+        let text = format!("\n    for ({counts} v0 = ");
+        assert!(source.contains(&text), "{source}");
+        assert!(source.contains("\n        i32 v1 = "), "{source}");
+    }
+    for (lo, up) in [
+        (Const::I32(0), float(4.)),
+        (float(0.), Const::I64(4)),
+        (float(0.), float(4.)),
+    ] {
+        let error = ranges(lo, up).expect_err("one is no integer").to_string();
+        assert!(
+            error.contains("counts with numbers that are no integers"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
@@ -804,6 +860,17 @@ fn instructions_that_make_no_kernel_are_named() {
                 },
             ],
             "1 assigns to what is no accumulator",
+        ),
+        (
+            vec![
+                Instr::If {
+                    cond: A::Const(Const::I32(1)),
+                    end_idx: var(2),
+                },
+                reduce(ReduceOp::Sum, A::Const(float(1.)), D::F32),
+                Instr::EndIf,
+            ],
+            "1 needs all threads, and stands in a condition",
         ),
         (
             vec![Instr::DefineLocal {
