@@ -20,11 +20,13 @@ class Part(StrEnum):
     DISASSEMBLER = "disassembler"
     """llvm-objdump with its libraries. Apart because what it shows decides no code object; the newest does for all."""
     HEADERS = "headers"
-    """HIP, hipRTC, rocBLAS, rocRAND and MIOpen headers, for checks of the API table."""
+    """HIP, hipRTC, rocBLAS, rocRAND, MIOpen and RCCL headers, for checks of the API table."""
     LIBRARIES = "libraries"
     """libamdhip64, libhiprtc, librocrand, libMIOpen as packages, not unpacked: only their symbols are read."""
     BLAS = "blas"
     """librocblas, likewise; apart because it is as large as everything else together."""
+    COLLECTIVES = "collectives"
+    """librccl, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,10 @@ RELEASES = (
         llvm=17,
         parts={
             Part.COMPILER: _compiler(17, "libclang-cpp17t64", gcc=14),
-            Part.HEADERS: _headers(),  # this suite has no MIOpen
+            Part.HEADERS: _headers("librccl-dev"),  # this suite has no MIOpen, and the RCCL of ROCm 5.4
             Part.LIBRARIES: _packed("libamdhip64-5", "librocrand1"),  # hipRTC is inside libamdhip64
             Part.BLAS: _packed("librocblas0"),
+            Part.COLLECTIVES: _packed("librccl1"),
         },
     ),
     RocmRelease(
@@ -113,9 +116,10 @@ RELEASES = (
         parts={
             Part.COMPILER: _compiler(22, "libclang-cpp22", gcc=16),
             Part.DISASSEMBLER: _disassembler(22),
-            Part.HEADERS: _headers("libmiopen-dev"),
+            Part.HEADERS: _headers("libmiopen-dev", "librccl-dev"),
             Part.LIBRARIES: _packed("libamdhip64-7", "libhiprtc7", "librocrand1", "libmiopen1"),
             Part.BLAS: _packed("librocblas5"),
+            Part.COLLECTIVES: _packed("librccl1"),
         },
     ),
 )

@@ -20,8 +20,8 @@ Each unsafe block that we generate has a SAFETY line, so the lint that wants one
 """
 UG = "ug"
 """The feature of kernels that the crate ug describes, from 0.9.2 to 0.11.0; before, they need no feature."""
-PROVIDERS = ("rocm-miopen", "rocm-rocrand")
-"""Features of specs/providers.yaml. Each has a file of tests of its name."""
+OPTIONAL = ("rocm-miopen", "rocm-rccl", "rocm-rocrand")
+"""Features of libraries that are used only if a program asks for them. Each has a file of tests of its name."""
 OWN_PRODUCTS = (("CANDLE_ROCM_BLAS", "own"),)
 """Matrices are multiplied by our own kernels, as where rocBLAS has none for the GPU."""
 MULTIPLYING = ("conv_tests", "grad_tests", "matmul_tests", "rocm_matrix", "tensor_tests")
@@ -307,24 +307,24 @@ STEPS: tuple[Step, ...] = (
     ),
     Step(
         "clippy-providers-on",
-        "clippy on generated lines of candle-core, rocm and optional providers on",
+        "clippy on generated lines of candle-core, rocm and optional libraries on",
         "clippy",
         ("candle-core",),
         PassCriterion.LINT,
         phase=3,
-        features=(FEATURE, *PROVIDERS),
+        features=(FEATURE, *OPTIONAL),
         options=("--tests",),
         slow=True,
     ),
     Step(
         "rocm-providers-tests",
-        "tests of optional providers on the device",
+        "tests of optional libraries on the device",
         "test",
         ("candle-core",),
         PassCriterion.TESTS,
         phase=3,
-        features=(FEATURE, *PROVIDERS),
-        options=tuple(word for name in PROVIDERS for word in ("--test", name.replace("-", "_"))),
+        features=(FEATURE, *OPTIONAL),
+        options=tuple(word for name in OPTIONAL for word in ("--test", name.replace("-", "_"))),
         device=True,
         not_on_nvidia="HIP on NVIDIA has no MIOpen and no rocRAND",
         slow=True,

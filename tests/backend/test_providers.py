@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backend.conftest import Probe, Program
-from codegen.verify.steps import FEATURE, PROVIDERS
+from codegen.verify.steps import FEATURE, OPTIONAL
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
@@ -66,7 +66,7 @@ LAUNCHES = {"rand of f16": 1, "randn of even f32": 0, "randn of odd f32": 1, "ra
 @pytest.fixture(scope="module")
 def providers(work: Path, emulator: dict[str, str]) -> Probe:
     """The program, on the newest release."""
-    return Program("candle-core", "providers", SOURCES, (FEATURE, *PROVIDERS)).built(work, emulator)
+    return Program("candle-core", "providers", SOURCES, (FEATURE, *OPTIONAL)).built(work, emulator)
 
 
 def test_providers_are_asked_for_what_they_compute(providers: Probe) -> None:

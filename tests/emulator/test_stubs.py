@@ -17,7 +17,7 @@ from emulator.library import Library, fail, path
 if TYPE_CHECKING:
     from emulator.machine import Emulator
 
-NOT_SUPPORTED = {"amdhip64": 801, "hiprtc": 11, "rocblas": 2, "rocrand": 103, "MIOpen": 6}
+NOT_SUPPORTED = {"amdhip64": 801, "hiprtc": 11, "rocblas": 2, "rocrand": 103, "MIOpen": 6, "rccl": 5}
 OWN = "candle_rocm_emulator_"
 
 

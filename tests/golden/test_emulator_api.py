@@ -17,7 +17,7 @@ def table() -> HipApi:
 def test_the_emulator_s_api_is_fresh(update_goldens: bool) -> None:  # noqa: FBT001 - a fixture
     root = repository_root()
     wanted = emulator_api(table(), root)
-    assert len(wanted) == 5
+    assert len(wanted) == 6
     if update_goldens:
         for path, text in wanted.items():
             (root / path).write_text(text, encoding="utf-8")

@@ -96,7 +96,9 @@ def test_every_enum_that_chooses_a_kernel_is_watched() -> None:
     core = [path for path in tree.rust_files() if path.startswith("candle-core/src/")]
     own = [path for path in core if "_backend/" not in path or "/cpu_backend/" in path]
     declared = {name for path in own for name in re.findall(r"(?m)^\s*pub enum (\w+)", tree.read(path).decode())}
-    sources = [path for path in templates_dir().rglob("*") if path.is_file() and "rocm_backend" in path.parts]
+    everything = [path for path in templates_dir().rglob("*") if path.is_file() and "rocm_backend" in path.parts]
+    # Collectives have a ReduceOp of their own, with the names that CUDA's users know.
+    sources = [path for path in everything if "rccl" not in path.parts and path.name != "rccl.rs"]
     assert len(sources) > 50
     texts = [path.read_text(encoding="utf-8") for path in sources]
     ours = {name for text in texts for name in re.findall(r"\b(?:enum|struct|type) (\w+)", text)}

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_void};
 use std::slice;
+use std::sync::Arc;
 
 use api::amdhip64::{hipError_t, hipStream_t, hipSuccess};
 use candle_rocm_emulator_runtime::error::HipError;
@@ -58,7 +59,7 @@ pub extern "C" fn candle_rocm_emulator_has_xf32(device: usize) -> c_int {
 }
 
 /// Work of a sibling library: called with the data and 1 to do it, as often as it is to be done, and at last with 0 to
-/// give the data back. Returns 0 if the sibling has a bug.
+/// give the data back. Returns 0 if the sibling has a bug. Called with 2 it says whether the time for the work has come.
 pub type Perform = unsafe extern "C" fn(data: *mut c_void, wanted: c_int) -> c_int;
 
 /// A sibling's work and its data, given back in any case.
@@ -76,6 +77,11 @@ unsafe impl Send for SiblingWork {}
 unsafe impl Sync for SiblingWork {}
 
 impl SiblingWork {
+    fn is_ready(&self) -> bool {
+        // SAFETY: by contract.
+        unsafe { (self.perform)(self.data, 2) != 0 }
+    }
+
     fn run(&self) -> Result<(), Report> {
         DEVICE.set(self.device);
         // SAFETY: by contract.
@@ -98,7 +104,8 @@ impl Drop for SiblingWork {
     }
 }
 
-/// Puts work on a stream.
+/// Puts work on a stream; it is asked whether its time has come if `waits` is not 0, again after each
+/// `candle_rocm_emulator_wake`.
 ///
 /// # Safety
 /// `function` is a zero-terminated string, and any thread may call `perform` with `data`.
@@ -106,6 +113,7 @@ impl Drop for SiblingWork {
 pub unsafe extern "C" fn candle_rocm_emulator_enqueue(
     stream: hipStream_t,
     function: *const c_char,
+    waits: c_int,
     perform: Perform,
     data: *mut c_void,
 ) -> hipError_t {
@@ -114,9 +122,44 @@ pub unsafe extern "C" fn candle_rocm_emulator_enqueue(
     let mut work = SiblingWork { function, device: 0, perform, data };
     let enqueued = stream::resolve(stream).and_then(|stream| {
         work.device = machine::lock().queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
-        machine::enqueue(stream, Work::Run(Action::new(move || work.run())))
+        let work = Arc::new(work);
+        let asked = Arc::clone(&work);
+        let action = Action::new(move || work.run());
+        let action = if waits == 0 { action } else { action.after(move || asked.is_ready()) };
+        machine::enqueue(stream, Work::Run(action))
     });
     enqueued.err().map_or(hipSuccess, |error| error.0)
+}
+
+/// Asks work that waits whether its time has come.
+#[unsafe(no_mangle)]
+pub extern "C" fn candle_rocm_emulator_wake() {
+    machine::wake();
+}
+
+/// From now on work is done even if nobody in this process waits for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn candle_rocm_emulator_run_by_itself() {
+    machine::run_by_itself();
+}
+
+/// The device of a stream, or -1 if there is no such stream.
+#[unsafe(no_mangle)]
+pub extern "C" fn candle_rocm_emulator_device_of(stream: hipStream_t) -> c_int {
+    let device = stream::resolve(stream).ok().and_then(|stream| machine::lock().queues.device_of(stream));
+    device.map_or(-1, |device| device as c_int)
+}
+
+/// Whether a stream is captured: 1 or 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn candle_rocm_emulator_is_captured(stream: hipStream_t) -> c_int {
+    stream::resolve(stream).is_ok_and(|stream| machine::lock().captures.holds(stream)).into()
+}
+
+/// The number of a device among all cards of the machine, or -1 if there is no such device.
+#[unsafe(no_mangle)]
+pub extern "C" fn candle_rocm_emulator_card(device: usize) -> c_int {
+    settings().devices.get(device).map_or(-1, |card| card.number as c_int)
 }
 
 /// Checks memory that a sibling's work uses, and notes what is about to be written. Returns 0 if it must do no more.

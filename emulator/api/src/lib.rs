@@ -31,6 +31,7 @@ pub mod amdhip64;
 pub mod hiprtc;
 pub mod miopen;
 pub mod names;
+pub mod rccl;
 pub mod rocblas;
 pub mod rocrand;
 

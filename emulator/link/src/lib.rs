@@ -23,7 +23,8 @@ pub struct Extent {
     pub writes: bool,
 }
 
-/// Does work with its data if that is wanted, and gives the data back. Returns 0 after a panic.
+/// Does work with its data for 1, which returns 0 after a panic; says for 2 whether the time for it has come; gives the
+/// data back for 0.
 type Perform = unsafe extern "C" fn(data: *mut c_void, wanted: c_int) -> c_int;
 
 /// The functions of libamdhip64.so that its siblings use.
@@ -33,7 +34,15 @@ struct Functions {
     last_error: unsafe extern "C" fn() -> c_uint,
     architecture: unsafe extern "C" fn(usize, *mut c_char, usize) -> c_int,
     has_xf32: unsafe extern "C" fn(usize) -> c_int,
-    enqueue: unsafe extern "C" fn(*mut c_void, *const c_char, Perform, *mut c_void) -> c_uint,
+    enqueue: unsafe extern "C" fn(*mut c_void, *const c_char, c_int, Perform, *mut c_void) -> c_uint,
+    wake: unsafe extern "C" fn(),
+    run_by_itself: unsafe extern "C" fn(),
+    device_of: unsafe extern "C" fn(*mut c_void) -> c_int,
+    is_captured: unsafe extern "C" fn(*mut c_void) -> c_int,
+    card: unsafe extern "C" fn(usize) -> c_int,
+    malloc: unsafe extern "C" fn(*mut *mut c_void, usize) -> c_uint,
+    free: unsafe extern "C" fn(*mut c_void) -> c_uint,
+    set_device: unsafe extern "C" fn(c_int) -> c_uint,
     uses: unsafe extern "C" fn(*const c_char, *const Extent, usize) -> c_int,
     note: unsafe extern "C" fn(*const c_char),
 }
@@ -56,6 +65,14 @@ fn functions() -> &'static Functions {
                 architecture: symbol(library, c"candle_rocm_emulator_architecture"),
                 has_xf32: symbol(library, c"candle_rocm_emulator_has_xf32"),
                 enqueue: symbol(library, c"candle_rocm_emulator_enqueue"),
+                wake: symbol(library, c"candle_rocm_emulator_wake"),
+                run_by_itself: symbol(library, c"candle_rocm_emulator_run_by_itself"),
+                device_of: symbol(library, c"candle_rocm_emulator_device_of"),
+                is_captured: symbol(library, c"candle_rocm_emulator_is_captured"),
+                card: symbol(library, c"candle_rocm_emulator_card"),
+                malloc: symbol(library, c"hipMalloc"),
+                free: symbol(library, c"hipFree"),
+                set_device: symbol(library, c"hipSetDevice"),
                 uses: symbol(library, c"candle_rocm_emulator_uses"),
                 note: symbol(library, c"candle_rocm_emulator_note"),
             }
@@ -117,27 +134,119 @@ pub fn has_xf32() -> bool {
     unsafe { (functions().has_xf32)(current_device()) != 0 }
 }
 
-/// Puts work on a stream, which does it once, or as often as a graph of it is launched. The work checks the memory that it uses with [`uses`].
+/// Puts work on a stream, which does it once, or as often as a graph of it is launched. The work checks the memory that it
+/// uses with [`uses`].
 ///
 /// `stream` is a `hipStream_t`. Returns a `hipError_t`; what the work did wrong shows when the stream is waited for.
-#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "a handle, looked up and not dereferenced")]
 pub fn enqueue(stream: *mut c_void, function: &str, work: impl Fn() + Send + Sync + 'static) -> c_uint {
-    type Boxed = Box<dyn Fn() + Send + Sync>;
+    put(stream, function, Queued { work: Box::new(work), ready: None })
+}
+
+/// The same for work whose time comes from outside of the machine: `ready` is asked again after each [`wake`].
+pub fn enqueue_after(
+    stream: *mut c_void,
+    function: &str,
+    ready: impl Fn() -> bool + Send + Sync + 'static,
+    work: impl Fn() + Send + Sync + 'static,
+) -> c_uint {
+    put(stream, function, Queued { work: Box::new(work), ready: Some(Box::new(ready)) })
+}
+
+/// What a stream has to do.
+struct Queued {
+    work: Box<dyn Fn() + Send + Sync>,
+    ready: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+}
+
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "a handle, looked up and not dereferenced")]
+fn put(stream: *mut c_void, function: &str, queued: Queued) -> c_uint {
     unsafe extern "C" fn perform(data: *mut c_void, wanted: c_int) -> c_int {
         if wanted == 0 {
-            // SAFETY: libamdhip64.so calls this once at last, with what `enqueue` passed.
-            drop(unsafe { Box::from_raw(data.cast::<Boxed>()) });
+            // SAFETY: libamdhip64.so calls this once at last, with what `put` passed.
+            drop(unsafe { Box::from_raw(data.cast::<Queued>()) });
             return 1;
         }
         // SAFETY: as above, and before that.
-        let work = unsafe { &*data.cast::<Boxed>() };
+        let queued = unsafe { &*data.cast::<Queued>() };
         // A panic must not pass through the other library; its message is on standard error.
-        c_int::from(catch_unwind(AssertUnwindSafe(work)).is_ok())
+        let done = catch_unwind(AssertUnwindSafe(|| match (wanted, &queued.ready) {
+            (2, Some(ready)) => ready(),
+            _ => {
+                (queued.work)();
+                true
+            }
+        }));
+        // Work whose readiness cannot be told is done, and fails then.
+        done.map_or((wanted == 2).into(), c_int::from)
     }
-    let data: Box<Boxed> = Box::new(Box::new(work));
+    let waits = c_int::from(queued.ready.is_some());
+    let data = Box::into_raw(Box::new(queued)).cast();
     let function = zero_terminated(function);
     // SAFETY: the arguments are as the function wants them; the work may run on any thread.
-    unsafe { (functions().enqueue)(stream, function.as_ptr(), perform, Box::into_raw(data).cast()) }
+    unsafe { (functions().enqueue)(stream, function.as_ptr(), waits, perform, data) }
+}
+
+/// Asks work that waits for what is outside of the machine whether its time has come.
+pub fn wake() {
+    // SAFETY: no preconditions.
+    unsafe { (functions().wake)() }
+}
+
+/// From now on queued work is done even if nobody in this process waits for it: another process may.
+pub fn run_by_itself() {
+    // SAFETY: no preconditions.
+    unsafe { (functions().run_by_itself)() }
+}
+
+/// The device of a `hipStream_t`; none if there is no such stream.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "a handle, looked up and not dereferenced")]
+pub fn device_of(stream: *mut c_void) -> Option<usize> {
+    // SAFETY: any handle may be asked about.
+    unsafe { (functions().device_of)(stream) }.try_into().ok()
+}
+
+/// Whether a `hipStream_t` is captured.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "a handle, looked up and not dereferenced")]
+pub fn is_captured(stream: *mut c_void) -> bool {
+    // SAFETY: any handle may be asked about.
+    unsafe { (functions().is_captured)(stream) != 0 }
+}
+
+/// The number of a device among all cards of the machine; none if there is no such device.
+pub fn card(device: usize) -> Option<usize> {
+    // SAFETY: any number may be asked for.
+    unsafe { (functions().card)(device) }.try_into().ok()
+}
+
+/// Makes a device the calling thread's. Returns a `hipError_t`.
+pub fn set_device(device: usize) -> c_uint {
+    c_int::try_from(device).map_or(INVALID_DEVICE, |device| {
+        // SAFETY: any number may be asked for.
+        unsafe { (functions().set_device)(device) }
+    })
+}
+
+/// hipErrorInvalidDevice.
+const INVALID_DEVICE: c_uint = 101;
+
+/// Memory of the calling thread's device; the error of `hipMalloc` if there is none.
+///
+/// # Errors
+/// A `hipError_t`.
+pub fn malloc(bytes: usize) -> Result<*mut c_void, c_uint> {
+    let mut address = std::ptr::null_mut();
+    // SAFETY: a valid pointer.
+    match unsafe { (functions().malloc)(&raw mut address, bytes) } {
+        0 => Ok(address),
+        error => Err(error),
+    }
+}
+
+/// Gives memory back. Returns a `hipError_t`.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "an address, looked up and not dereferenced")]
+pub fn free(address: *mut c_void) -> c_uint {
+    // SAFETY: any address may be given.
+    unsafe { (functions().free)(address) }
 }
 
 /// Checks memory that work on a stream uses, and notes what it is about to write. Only such work calls this.

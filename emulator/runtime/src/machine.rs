@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once};
+use std::thread;
+use std::time::Duration;
 
 use crate::capture::Captures;
 use crate::error::{HipError, HipResult};
@@ -148,20 +150,46 @@ pub fn drive(until: impl Fn(&Machine) -> bool) {
         if let Some((stream, work)) = machine.queues.take() {
             machine = do_outside(machine, stream, work);
         } else {
-            // All that may run is being done by other threads.
-            assert!(machine.queues.is_busy(), "queued work waits for something that nobody will do");
+            // All that may run is being done by other threads, or has to come from outside.
+            let somebody_will = machine.queues.is_busy() || machine.queues.expects_others();
+            assert!(somebody_will, "queued work waits for something that nobody will do");
             machine = PROGRESS.wait(machine).expect("no panic while the machine is held");
         }
     }
 }
 
-/// Does one piece of queued work if there is any that may run.
-pub fn step() {
+/// Does one piece of queued work if there is any that may run. Returns whether there was.
+pub fn step() -> bool {
     let _inside = guard::enter();
     let mut machine = lock();
-    if let Some((stream, work)) = machine.queues.take() {
+    let taken = machine.queues.take();
+    let some = taken.is_some();
+    if let Some((stream, work)) = taken {
         drop(do_outside(machine, stream, work));
     }
+    some
+}
+
+/// Lets threads that wait for work look again at what comes from outside of the machine.
+pub fn wake() {
+    drop(lock());
+    PROGRESS.notify_all();
+}
+
+/// How long queued work is left alone before it is done although nobody waits for it.
+const IDLE: Duration = Duration::from_millis(10);
+
+/// From now on queued work is done even if nobody in this process waits for it: another process may.
+pub fn run_by_itself() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        thread::spawn(|| {
+            loop {
+                thread::sleep(IDLE);
+                while step() {}
+            }
+        });
+    });
 }
 
 fn do_outside(machine: MutexGuard<'static, Machine>, stream: StreamId, work: Work) -> MutexGuard<'static, Machine> {

@@ -52,12 +52,27 @@ impl Signal {
 
 /// Something that a stream does, again each time a graph that has it is launched.
 #[derive(Clone)]
-pub struct Action(Arc<dyn Fn() -> Result<(), Report> + Send + Sync>);
+pub struct Action {
+    function: Arc<dyn Fn() -> Result<(), Report> + Send + Sync>,
+    /// Whether its time has come; none if that is as soon as the stream gets there.
+    ready: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
 
 impl Action {
     /// What a function does, which reports a fault.
     pub fn new(function: impl Fn() -> Result<(), Report> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(function))
+        Self { function: Arc::new(function), ready: None }
+    }
+
+    /// The same, not before something outside of the machine has come about: another process sent what the stream waits
+    /// for. `ready` is asked with the machine held; [`crate::machine::wake`] has it asked again.
+    #[must_use]
+    pub fn after(self, ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { ready: Some(Arc::new(ready)), ..self }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready.as_ref().is_none_or(|ready| ready())
     }
 }
 
@@ -227,6 +242,13 @@ impl Queues {
         self.streams.values().any(|stream| stream.running.is_some())
     }
 
+    /// Whether what some stream does next depends on what comes from outside of the machine; it may have come by now.
+    pub fn expects_others(&self) -> bool {
+        let outside =
+            |stream: &Stream| matches!(stream.work.front(), Some((_, Work::Run(action))) if action.ready.is_some());
+        self.streams.values().any(outside)
+    }
+
     /// A seed for the order inside of a kernel.
     pub fn draw(&mut self) -> Random {
         Random::new(self.random.bits())
@@ -248,7 +270,8 @@ impl Queues {
         let Some((place, work)) = stream.work.front() else { return false };
         let ready = match work {
             Work::Wait(signal) => signal.is_set(),
-            Work::Run(_) | Work::Record(_) => true,
+            Work::Run(action) => action.is_ready(),
+            Work::Record(_) => true,
         };
         let same_device = |other: &&Stream| other.device == stream.device;
         let in_order = match id {
@@ -276,7 +299,7 @@ impl Queues {
 /// The report of a fault.
 pub fn perform(work: Work) -> Result<(), Report> {
     match work {
-        Work::Run(action) => action.0(),
+        Work::Run(action) => (action.function)(),
         Work::Record(signal) => {
             let _ = signal.reached.set(Instant::now());
             Ok(())
@@ -413,6 +436,27 @@ mod tests {
         let names =
             [note(&Log::default(), ""), Work::Record(abandoned), Work::Wait(reached)].map(|work| format!("{work:?}"));
         assert_eq!(names, ["Run", "Record", "Wait"]);
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_waited_for() {
+        let (mut queues, log) = (Queues::new(1, Random::new(0)), Log::default());
+        let (stream, other) = (queues.create(0, false), queues.create(0, false));
+        let came = Arc::new(AtomicBool::new(false));
+        let Work::Run(action) = note(&log, "after") else { unreachable!() };
+        let ready = Arc::clone(&came);
+        queues.enqueue(stream, Work::Run(action.after(move || ready.load(Ordering::Acquire))));
+        queues.enqueue(other, note(&log, "other"));
+        assert!(queues.expects_others());
+        while let Some((id, work)) = queues.take() {
+            perform(work).unwrap();
+            queues.finish(id);
+        }
+        assert_eq!((log.lock().unwrap().as_slice(), queues.backlog(stream)), (["other"].as_slice(), 1));
+        came.store(true, Ordering::Release);
+        drain(&mut queues);
+        assert!(!queues.expects_others());
+        assert_eq!(*log.lock().unwrap(), ["other", "after"]);
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub trait IntDType: WithDType + num_traits::Bounded {}
 KERNEL_TYPES = ("f64", "f32", "i64", "u32", "u8", "bf16", "f8e4m3")
 
 DECLARES = {
-    "rust/rocm_backend/api.rs.j2": ("amdhip64", "hiprtc", "MIOpen", "rocblas", "rocrand"),
+    "rust/rocm_backend/api.rs.j2": ("amdhip64", "hiprtc", "MIOpen", "rccl", "rocblas", "rocrand"),
     "rust/rocm_backend/api/library.rs.j2": ("rocblas",),
 }
 """What the files of a template declare here."""
@@ -461,6 +461,7 @@ def test_the_build_script_links_optional_libraries_only_with_their_features() ->
         "amdhip64": "CARGO_FEATURE_ROCM",
         "hiprtc": "CARGO_FEATURE_ROCM",
         "MIOpen": "CARGO_FEATURE_ROCM_MIOPEN",
+        "rccl": "CARGO_FEATURE_ROCM_RCCL",
         "rocblas": "CARGO_FEATURE_ROCM",
         "rocrand": "CARGO_FEATURE_ROCM_ROCRAND",
     }
@@ -474,8 +475,10 @@ def test_optional_libraries_are_modules_of_their_features() -> None:
     gated = re.findall(r'#\[cfg\(feature = "([\w-]+)"\)\]\n(.*)', text)
     assert gated == [
         ("rocm-miopen", "mod miopen;"),
+        ("rocm-rccl", "mod rccl;"),
         ("rocm-rocrand", "mod rocrand;"),
         ("rocm-miopen", "pub use miopen::*;"),
+        ("rocm-rccl", "pub use rccl::*;"),
         ("rocm-rocrand", "pub use rocrand::*;"),
     ]
     assert "\nmod functions;\n" in text

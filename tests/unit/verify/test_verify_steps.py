@@ -13,7 +13,7 @@ from codegen.paths import repository_root
 from codegen.spec.kinds import Runtime
 from codegen.spec.providers import PROVIDERS as DESCRIBED
 from codegen.spec.providers import parse_providers
-from codegen.verify.steps import PROVIDERS, STEPS, PassCriterion, choose_steps
+from codegen.verify.steps import OPTIONAL, STEPS, PassCriterion, choose_steps
 
 
 def ids(phase: int, *, runtime: Runtime = Runtime.ROCM_RS, quick: bool = False) -> list[str]:
@@ -65,15 +65,17 @@ def test_optional_providers_are_linted_and_tested_once_there_are_any() -> None:
         assert providers & set(ids(3, runtime=runtime, quick=True)) == set()
 
 
-def test_every_optional_provider_is_a_feature_of_those_steps() -> None:
+def test_every_optional_library_is_a_feature_of_those_steps() -> None:
     described = parse_providers((repository_root() / DESCRIBED).read_bytes())
-    assert set(PROVIDERS) == {provider.feature for provider in described.providers.values() if provider.feature}
+    providers = {provider.feature for provider in described.providers.values() if provider.feature}
+    # Nothing that a backend computes by itself needs RCCL.
+    assert set(OPTIONAL) == providers | {"rocm-rccl"}
 
 
 def test_hip_on_nvidia_leaves_out_what_needs_amds_compiler_or_a_library_that_it_lacks() -> None:
     lacking = {step.id for step in STEPS if step.not_on_nvidia}
     compiled_by_hipcc = {step.id for step in STEPS if "hipcc" in step.programs}
-    with_providers = {step.id for step in STEPS if step.device and set(PROVIDERS) & set(step.features)}
+    with_providers = {step.id for step in STEPS if step.device and set(OPTIONAL) & set(step.features)}
     assert lacking == compiled_by_hipcc | with_providers == {"smoke", "rocm-providers-tests"}
 
 
@@ -95,11 +97,12 @@ def test_command_lines() -> None:
     assert lines["rocm-basic"] == "test -p candle-core --test rocm_basic --features rocm"
     assert lines["rocm-tests"] == "test -p candle-core --tests --no-fail-fast --features rocm"
     assert lines["clippy-providers-on"] == (
-        "clippy -p candle-core --tests --features rocm,rocm-miopen,rocm-rocrand "
+        "clippy -p candle-core --tests --features rocm,rocm-miopen,rocm-rccl,rocm-rocrand "
         "-- --cap-lints warn --warn clippy::undocumented_unsafe_blocks"
     )
     assert lines["rocm-providers-tests"] == (
-        "test -p candle-core --test rocm_miopen --test rocm_rocrand --features rocm,rocm-miopen,rocm-rocrand"
+        "test -p candle-core --test rocm_miopen --test rocm_rccl --test rocm_rocrand "
+        "--features rocm,rocm-miopen,rocm-rccl,rocm-rocrand"
     )
     assert lines["rocm-own-products-tests"] == (
         "test -p candle-core --test conv_tests --test grad_tests --test matmul_tests --test rocm_matrix "

@@ -1,12 +1,15 @@
 //! Streams, events and their handles; work that other libraries put on a stream.
 
 use std::ffi::c_float;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use super::*;
 use crate::call::must_be_of;
 use crate::event::*;
 use crate::memory::{hipMemcpyAsync, hipMemset, hipMemsetAsync};
-use crate::sibling::{candle_rocm_emulator_enqueue, candle_rocm_emulator_uses};
+use crate::sibling::{candle_rocm_emulator_enqueue, candle_rocm_emulator_uses, candle_rocm_emulator_wake};
 use crate::stream::*;
 use crate::stream_properties::*;
 use candle_rocm_emulator_runtime::transfer::Extent;
@@ -225,7 +228,7 @@ fn a_sibling_s_work_is_done_or_given_back() {
     let (stream, buffer) = (stream(), Buffer::new(16));
     let enqueue = |stream, asked: &mut Asked| {
         // SAFETY: a name, and data that lives on.
-        unsafe { candle_rocm_emulator_enqueue(stream, c"sibling".as_ptr(), perform, ptr::from_mut(asked).cast()) }
+        unsafe { candle_rocm_emulator_enqueue(stream, c"sibling".as_ptr(), 0, perform, ptr::from_mut(asked).cast()) }
     };
     let asked =
         |address, writes, result| Asked { wanted: Vec::new(), extent: Extent { address, bytes: 16, writes }, result };
@@ -253,6 +256,41 @@ fn a_sibling_s_work_is_done_or_given_back() {
     destroy(stream);
 }
 
+/// Work of which another thread says when its time has come.
+#[test]
+fn a_sibling_s_work_may_wait_for_what_is_outside_of_the_machine() {
+    static COME: AtomicBool = AtomicBool::new(false);
+    unsafe extern "C" fn perform(data: *mut c_void, wanted: c_int) -> c_int {
+        match wanted {
+            2 => COME.load(Ordering::Acquire).into(),
+            // SAFETY: the test's own flag, which lives until its device is done.
+            1 => (!unsafe { (*data.cast::<AtomicBool>()).swap(true, Ordering::AcqRel) }).into(),
+            _ => 1,
+        }
+    }
+    let session = session();
+    let (stream, done) = (stream(), AtomicBool::new(false));
+    // SAFETY: a name, and data that lives on.
+    let code = unsafe {
+        candle_rocm_emulator_enqueue(stream, c"sibling".as_ptr(), 1, perform, ptr::from_ref(&done).cast_mut().cast())
+    };
+    // SAFETY: a stream.
+    assert_eq!((code, unsafe { hipStreamQuery(stream) }), (hipSuccess, NOT_READY));
+    assert!(!done.load(Ordering::Acquire));
+    let waited = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(20));
+            COME.store(true, Ordering::Release);
+            candle_rocm_emulator_wake();
+        });
+        // SAFETY: a stream.
+        unsafe { hipStreamSynchronize(stream) }
+    });
+    assert_eq!((waited, done.load(Ordering::Acquire)), (hipSuccess, true));
+    assert_eq!(session.fault(), (hipSuccess, String::new()));
+    destroy(stream);
+}
+
 /// The work's device is that of its stream, whichever thread or device asked for it.
 #[test]
 fn a_sibling_s_work_uses_memory_of_its_stream_s_device() {
@@ -269,7 +307,7 @@ fn a_sibling_s_work_uses_memory_of_its_stream_s_device() {
         let mut asked = Asked { wanted: Vec::new(), extent: Extent { address, bytes: 16, writes }, result: 1 };
         // SAFETY: a name, and data that lives until the device is done.
         let code =
-            unsafe { candle_rocm_emulator_enqueue(stream, c"sibling".as_ptr(), perform, (&raw mut asked).cast()) };
+            unsafe { candle_rocm_emulator_enqueue(stream, c"sibling".as_ptr(), 0, perform, (&raw mut asked).cast()) };
         assert_eq!(code, hipSuccess);
         session.on(1);
         let fault = session.fault();

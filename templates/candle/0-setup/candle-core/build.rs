@@ -23,10 +23,11 @@ const LOADER_CACHE: &str = "/etc/ld.so.cache";
 const WATCHED_ENTRIES: usize = 2000;
 
 /// What is linked, and the variable that cargo sets for the feature which asks for it.
-const LIBRARIES: [(&str, &str); 5] = [
+const LIBRARIES: [(&str, &str); 6] = [
     ("amdhip64", "CARGO_FEATURE_ROCM"),
     ("hiprtc", "CARGO_FEATURE_ROCM"),
     ("MIOpen", "CARGO_FEATURE_ROCM_MIOPEN"),
+    ("rccl", "CARGO_FEATURE_ROCM_RCCL"),
     ("rocblas", "CARGO_FEATURE_ROCM"),
     ("rocrand", "CARGO_FEATURE_ROCM_ROCRAND"),
 ];

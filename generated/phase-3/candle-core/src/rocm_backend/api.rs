@@ -12,6 +12,8 @@ mod functions;
 mod hiprtc;
 #[cfg(feature = "rocm-miopen")]
 mod miopen;
+#[cfg(feature = "rocm-rccl")]
+mod rccl;
 mod rocblas;
 #[cfg(feature = "rocm-rocrand")]
 mod rocrand;
@@ -20,6 +22,8 @@ pub use amdhip64::*;
 pub use hiprtc::*;
 #[cfg(feature = "rocm-miopen")]
 pub use miopen::*;
+#[cfg(feature = "rocm-rccl")]
+pub use rccl::*;
 pub use rocblas::*;
 #[cfg(feature = "rocm-rocrand")]
 pub use rocrand::*;

@@ -60,7 +60,7 @@ impl RocmDevice {
         Ok(Self::with_queue(queue?))
     }
 
-    fn with_queue(queue: Arc<Queue>) -> Self {
+    pub(super) fn with_queue(queue: Arc<Queue>) -> Self {
         let random = Random {
             seed: DEFAULT_SEED,
             offset: 0,

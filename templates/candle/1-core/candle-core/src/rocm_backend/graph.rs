@@ -160,7 +160,8 @@ impl RocmGraph {
         let handles = lock(&self.handles);
         // SAFETY: both handles are valid, and the memory that the work uses is kept.
         let status = unsafe { api::hipGraphLaunch(handles.executable, stream.handle()) };
-        check("hipGraphLaunch", status)
+        check("hipGraphLaunch", status)?;
+        self.queue.parts.launched()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The ROCm that the build script found.
 
 /// Each library, and whether it was absent.
-const ABSENT: [(&str, bool); 5] = [
+const ABSENT: [(&str, bool); 6] = [
     ("amdhip64", cfg!(candle_rocm_absent = "amdhip64")),
     ("hiprtc", cfg!(candle_rocm_absent = "hiprtc")),
     ("MIOpen", cfg!(candle_rocm_absent = "MIOpen")),
+    ("rccl", cfg!(candle_rocm_absent = "rccl")),
     ("rocblas", cfg!(candle_rocm_absent = "rocblas")),
     ("rocrand", cfg!(candle_rocm_absent = "rocrand")),
 ];

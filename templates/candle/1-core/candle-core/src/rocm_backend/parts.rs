@@ -1,6 +1,7 @@
 //! The parts of GPUs, queues and random numbers that depend on the phase: few, until the operations add more.
 use super::allocator::Block;
 use super::gpu::Properties;
+use super::hip::HipResult;
 use super::queue::Queue;
 use std::sync::{Mutex, Weak};
 
@@ -25,6 +26,16 @@ impl QueueParts {
     /// Ends what works on the stream, and returns the memory that it had.
     pub(super) fn end(&self) -> Option<Block> {
         None
+    }
+
+    /// A graph was queued.
+    pub(super) fn launched(&self) -> HipResult<()> {
+        Ok(())
+    }
+
+    /// An error if what was queued cannot be relied on.
+    pub(super) fn check(&self) -> HipResult<()> {
+        Ok(())
     }
 }
 

@@ -78,6 +78,13 @@ pub enum RocmError {
         name: String,
     },
 
+    #[error("{call} of {whose} failed: {problem}")]
+    Rccl {
+        call: &'static str,
+        whose: String,
+        problem: String,
+    },
+
     #[error("{0}")]
     UnusableRocm(String),
 

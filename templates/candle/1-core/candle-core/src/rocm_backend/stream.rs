@@ -113,7 +113,10 @@ impl RocmStream {
         self.gpu.make_current()?;
         // SAFETY: the handle is valid until `drop`, and null names the current GPU's default stream.
         let status = unsafe { api::hipStreamSynchronize(self.handle) };
-        check("hipStreamSynchronize", status)
+        check("hipStreamSynchronize", status)?;
+        self.queue
+            .upgrade()
+            .map_or(Ok(()), |queue| queue.parts.check())
     }
 
     /// The end of what is queued on the stream now.

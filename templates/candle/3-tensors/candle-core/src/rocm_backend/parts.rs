@@ -3,10 +3,13 @@ use super::allocator::Block;
 use super::blas::Blas;
 use super::blas_kernels::Multiplier;
 use super::gpu::{lock, Properties};
+use super::hip::HipResult;
 use super::kernels::Loader;
 #[cfg(feature = "rocm-miopen")]
 use super::miopen::Miopen;
 use super::queue::Queue;
+#[cfg(feature = "rocm-rccl")]
+use super::rccl;
 #[cfg(feature = "rocm-rocrand")]
 use super::rocrand::Generator;
 use std::sync::{Mutex, OnceLock, Weak};
@@ -38,6 +41,9 @@ pub(super) struct QueueParts {
     pub(super) blas: Mutex<Option<Blas>>,
     #[cfg(feature = "rocm-miopen")]
     pub(super) miopen: Mutex<Option<Miopen>>,
+    /// Ranks of communicators that have the stream.
+    #[cfg(feature = "rocm-rccl")]
+    pub(super) ranks: Mutex<Vec<rccl::Listed>>,
 }
 
 impl QueueParts {
@@ -45,6 +51,20 @@ impl QueueParts {
     pub(super) fn end(&self) -> Option<Block> {
         let blas = lock(&self.blas).take();
         blas.and_then(Blas::end)
+    }
+
+    /// A graph was queued.
+    pub(super) fn launched(&self) -> HipResult<()> {
+        #[cfg(feature = "rocm-rccl")]
+        rccl::launched(&self.ranks)?;
+        Ok(())
+    }
+
+    /// An error if what was queued cannot be relied on.
+    pub(super) fn check(&self) -> HipResult<()> {
+        #[cfg(feature = "rocm-rccl")]
+        rccl::check_all(&self.ranks)?;
+        Ok(())
     }
 }
 

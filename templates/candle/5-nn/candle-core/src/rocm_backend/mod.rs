@@ -39,6 +39,8 @@ pub mod ops;
 mod parts;
 pub(crate) mod plan;
 mod queue;
+#[cfg(feature = "rocm-rccl")]
+pub mod rccl;
 mod readback;
 mod rocm_error;
 #[cfg(feature = "rocm-rocrand")]
