@@ -114,8 +114,13 @@ def _built(targets: tuple[Target, ...], step: Step) -> Iterator[tuple[Target, bo
         elif target.kind == "test":
             if (tests and target.tested) or (target.kind, target.name) in selected:
                 yield target, True
-        elif everything or (target.kind, target.name) in selected:
+        elif everything or _plural(target.kind) in step.options or (target.kind, target.name) in selected:
             yield target, target.kind == "bench"
+
+
+def _plural(kind: str) -> str:
+    """The option that selects all targets of a kind."""
+    return f"--{kind}es" if kind.endswith("ch") else f"--{kind}s"
 
 
 def is_evidence(step: Step) -> bool:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
 from work_folder import work_folder
@@ -23,6 +24,9 @@ from codegen.verify.device_use import RECORD, DeviceUse, read_use
 from codegen.verify.hip_libraries import LIBRARY_PATH, prepare_libraries
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import FEATURE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ONE_LINE = {"RUST_BACKTRACE": "0"}
 """With which an error says in one line what is wrong, unless a test wants more."""
@@ -47,6 +51,13 @@ class Probe:
             with suppress(ValueError):  # it ended while it wrote
                 self.ran_on |= _said(read_use(Path(record)))
         return done
+
+    def start(self, *words: str | int, before: Sequence[str] = (), **variables: str) -> subprocess.Popen[str]:
+        """The program, which goes on; `before` is a command that runs the rest of its command line."""
+        command = [*before, str(self._program), *map(str, words)]
+        environment = {**os.environ, **ONE_LINE, **self._environment, **variables}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 
     def lines(self, *words: str | int, **variables: str) -> list[str]:
         """What it prints; it has to end well."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from machines import two_machines
 
 from emulator.machine import emulator_folder
 from emulator.ranks import COUNT, TYPES, rank_outputs
@@ -200,27 +198,8 @@ def test_ranks_of_one_machine_have_a_gpu_each(tmp_path: Path) -> None:
 
 @pytest.fixture
 def machines() -> Iterator[list[list[str]]]:
-    """Two network namespaces that reach each other: the commands that run a program in each."""
-    if shutil.which("ip") is None or os.geteuid() != 0:
-        pytest.skip("network namespaces are made by `ip netns`, by root only")
-    names = [f"candle-rocm-{os.getpid()}-{side}" for side in ("a", "b")]
-    ends = [f"cr{os.getpid() % 100_000}{side}" for side in ("a", "b")]
-
-    def ip(*arguments: str) -> None:
-        subprocess.run(["ip", *arguments], check=True)
-
-    for name in names:
-        ip("netns", "add", name)
-    try:
-        ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1])
-        for number, (name, end) in enumerate(zip(names, ends, strict=True), 1):
-            ip("-n", name, "address", "add", f"10.99.0.{number}/24", "dev", end)
-            for link in ("lo", end):
-                ip("-n", name, "link", "set", link, "up")
-        yield [["ip", "netns", "exec", name] for name in names]
-    finally:
-        for name in names:
-            ip("netns", "delete", name)
+    with two_machines() as commands:
+        yield commands
 
 
 def test_network_namespaces_are_machines(tmp_path: Path, machines: list[list[str]]) -> None:

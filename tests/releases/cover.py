@@ -29,7 +29,7 @@ OF_CORE = (
 IN_NEWEST = (
     *((*USUAL, step) for step in ("all-targets-on", "rocm-tests", "rocm-nn-tests", "rocm-models-tests")),
     *((*USUAL, step) for step in ("rocm-python-tests", "cpu-tests-off", "clippy-providers-on", "rocm-providers-tests")),
-    (*USUAL, "rocm-own-products-tests"),
+    *((*USUAL, step) for step in ("rocm-own-products-tests", "rocm-parallel-tests")),
     *((*USUAL, step) for step in ("all-targets-off", "gated-examples-off", "gated-examples-on", "rocm-examples-tests")),
     *((*USUAL, step) for step in ("check-off", "check-on", "rocm-basic", "cpu-tests-on", "python-tests-off")),
     (*USUAL, "smoke-tensors"),

@@ -193,7 +193,7 @@ impl Communicator {
                 Ok((Reply::Joined, _)) => {}
                 Err(_) => {
                     // A rank that waits without end does so too when the process of the hub has ended.
-                    if self.settings.timeout.is_some() {
+                    if self.settings.timeout.is_some() && !self.has_left() {
                         self.fail(remote("the process that made the communicator's id is gone"));
                     }
                     return;
@@ -294,6 +294,11 @@ impl Communicator {
     pub fn abort(&self) {
         self.fail(Failure { result: ncclInternalError, text: "the communicator was aborted".to_string() });
         self.hang_up(None);
+    }
+
+    /// Whether this rank has hung up.
+    fn has_left(&self) -> bool {
+        self.writer.lock().expect("no panic while held").is_none()
     }
 
     fn hang_up(&self, last: Option<Request>) {

@@ -39,7 +39,7 @@ def test_all_tests_pass_on_the_device_and_ask_for_every_kernel(newest: str, work
     What no test makes the backend launch could be launched wrongly, or not at all.
     """
     of_core = ("rocm-tests", "rocm-own-products-tests", "rocm-providers-tests")
-    steps = verified(newest, (*of_core, "rocm-nn-tests", "rocm-models-tests"), work)
+    steps = verified(newest, (*of_core, "rocm-parallel-tests", "rocm-nn-tests", "rocm-models-tests"), work)
     asked = kernels_asked_for(steps.values())
     missing = missing_kernels(asked)
     print(f"{newest}: the backend asked for {len(asked)} kernels, and not for {len(missing)}")

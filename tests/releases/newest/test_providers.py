@@ -1,4 +1,4 @@
-"""Optional providers, compiled into the newest release; candle-core only, which has them."""
+"""Optional libraries, compiled into the newest release: candle-core, which uses them, and programs of candle-nn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 
 def test_optional_providers_compile(newest: str, work: Path) -> None:
-    """MIOpen and rocRAND; their tests run with all others (test_newest_release.py)."""
+    """MIOpen, RCCL and rocRAND; their tests run with all others (test_newest_release.py)."""
     verified(newest, ("clippy-providers-on",), work)
 
 

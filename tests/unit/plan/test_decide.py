@@ -160,7 +160,7 @@ def test_features_of_cuda_libraries_are_left_alone(tmp_path: Path, specs: Loaded
 
     found = {d.site.name: d for d in scan.decisions if d.site.kind == "cargo-feature" and d.crate == "candle-core"}
     assert (found["nccl"].state, found["nccl"].rule) == (State.LEFT, "candle.cuda-libraries")
-    assert found["nccl"].reason == "NCCL is CUDA's; multi-GPU on ROCm needs RCCL"
+    assert found["nccl"].reason == "NCCL is CUDA's; its counterpart RCCL has the feature rocm-rccl"
     assert found["cutile"].site.snippet == '"cutile" = ["dep:cudatile"]'
     assert manifest.read_text().splitlines()[found["nccl"].site.line - 1] == "nccl = []"
 

@@ -76,7 +76,7 @@ def test_hip_on_nvidia_leaves_out_what_needs_amds_compiler_or_a_library_that_it_
     lacking = {step.id for step in STEPS if step.not_on_nvidia}
     compiled_by_hipcc = {step.id for step in STEPS if "hipcc" in step.programs}
     with_providers = {step.id for step in STEPS if step.device and set(OPTIONAL) & set(step.features)}
-    assert lacking == compiled_by_hipcc | with_providers == {"smoke", "rocm-providers-tests"}
+    assert lacking == compiled_by_hipcc | with_providers == {"smoke", "rocm-providers-tests", "rocm-parallel-tests"}
 
 
 def test_quick_leaves_out_what_takes_minutes() -> None:
@@ -97,12 +97,15 @@ def test_command_lines() -> None:
     assert lines["rocm-basic"] == "test -p candle-core --test rocm_basic --features rocm"
     assert lines["rocm-tests"] == "test -p candle-core --tests --no-fail-fast --features rocm"
     assert lines["clippy-providers-on"] == (
-        "clippy -p candle-core --tests --features rocm,rocm-miopen,rocm-rccl,rocm-rocrand "
+        "clippy -p candle-core -p candle-nn --tests --examples --features rocm,rocm-miopen,rocm-rccl,rocm-rocrand "
         "-- --cap-lints warn --warn clippy::undocumented_unsafe_blocks"
     )
     assert lines["rocm-providers-tests"] == (
         "test -p candle-core --test rocm_miopen --test rocm_rccl --test rocm_rocrand "
         "--features rocm,rocm-miopen,rocm-rccl,rocm-rocrand"
+    )
+    assert lines["rocm-parallel-tests"] == (
+        "test -p candle-nn --test rocm_llama_parallel --features rocm,rocm-miopen,rocm-rccl,rocm-rocrand"
     )
     assert lines["rocm-own-products-tests"] == (
         "test -p candle-core --test conv_tests --test grad_tests --test matmul_tests --test rocm_matrix "
