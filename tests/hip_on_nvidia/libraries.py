@@ -14,7 +14,7 @@ from codegen.paths import repository_root
 if TYPE_CHECKING:
     from pathlib import Path
 
-LIBRARIES = ("amdhip64", "hiprtc", "rocblas")
+LIBRARIES = ("amdhip64", "hiprtc", "rocblas", "rccl")
 
 
 def library(name: str) -> Path:

@@ -17,11 +17,17 @@ NOT_SUPPORTED = {
     "amdhip64": ("hipStreamAddCallback", 801),
     "hiprtc": ("hiprtcGetBitcode", 11),
     "rocblas": ("rocblas_sgemm", 2),
+    "rccl": ("ncclGather", 5),
 }
 """A function of the API table that each library lacks, and what it answers."""
-FAR = {"amdhip64": "hipGraphCreate", "hiprtc": "hiprtcLinkCreate", "rocblas": "rocblas_zherkx"}
+FAR = {
+    "amdhip64": "hipGraphCreate",
+    "hiprtc": "hiprtcLinkCreate",
+    "rocblas": "rocblas_zherkx",
+    "rccl": "ncclCommShrink",
+}
 """A function that the table leaves out."""
-NAME = r"((?:hip|hiprtc|rocblas_)\w+)\("
+NAME = r"((?:hip|hiprtc|rocblas_|nccl)\w+)\("
 CALLED, WRITTEN = re.compile(rf"\bapi::{NAME}"), re.compile(rf"\bfn {NAME}")
 
 

@@ -84,16 +84,14 @@ pub fn chosen() -> c_int {
     CHOSEN.get()
 }
 
-/// Makes a device the thread's.
+/// Makes a device the thread's, for CUDA's own libraries too: NCCL asks CUDA which one that is.
 ///
 /// # Errors
 /// `hipErrorInvalidDevice` if there is no such device.
 pub fn choose(device: c_int) -> Status {
-    if CHOSEN.get() != device || ENTERED.get() != Some(device) {
-        of(device)?;
-        CHOSEN.set(device);
-    }
-    Ok(())
+    of(device)?;
+    CHOSEN.set(device);
+    enter().map(|_| ())
 }
 
 /// An attribute of a device, by the driver's number of it.

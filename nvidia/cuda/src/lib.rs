@@ -4,7 +4,7 @@
 //! (<https://docs.nvidia.com/cuda/>).
 
 mod edition;
-mod library;
+pub mod library;
 mod unsupported;
 
 pub use edition::edition;

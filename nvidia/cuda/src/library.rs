@@ -50,7 +50,10 @@ macro_rules! functions {
 pub(crate) use functions;
 
 /// The first of some libraries that can be opened.
-pub(crate) fn open(files: &[&str]) -> Result<*mut c_void, String> {
+///
+/// # Errors
+/// What was looked for.
+pub fn open(files: &[&str]) -> Result<*mut c_void, String> {
     for file in files {
         let name = CString::new(*file).expect("a name without zeros");
         // SAFETY: CUDA's libraries may be loaded at any time.
@@ -64,9 +67,12 @@ pub(crate) fn open(files: &[&str]) -> Result<*mut c_void, String> {
 
 /// A function of a library.
 ///
+/// # Errors
+/// If it has none of that name.
+///
 /// # Safety
 /// `T` is the type of the pointer to that function.
-pub(crate) unsafe fn symbol<T: Copy>(library: *mut c_void, name: &str) -> Result<T, String> {
+pub unsafe fn symbol<T: Copy>(library: *mut c_void, name: &str) -> Result<T, String> {
     let terminated = CString::new(name).expect("a name without zeros");
     // SAFETY: a valid handle and a zero-terminated name.
     let symbol = unsafe { libc::dlsym(library, terminated.as_ptr()) };

@@ -556,15 +556,16 @@ fn ends(
     limit: Duration,
     spoil: impl Fn(&Rank) -> Result<()> + Sync,
 ) -> Result<Vec<String>> {
-    let errors = each(world, |rank| {
+    let ended = each(world, |rank| {
         rank.comm.set_time_limit(limit);
         let error = spoilt(rank, &spoil)?;
-        Ok((error, rank.device.clone(), rank.number()))
+        Ok((error, rank.device.clone(), rank.number(), rank.comm.clone()))
     })?;
     let mut found = Vec::new();
-    for (error, device, number) in errors {
+    for (error, device, number, comm) in ended {
+        drop(comm);
         if number != 1 {
-            // The communicator is dropped by now. Its error is told once more at most.
+            // The communicator is gone by now. Its error is told once more at most.
             let _ = device.synchronize();
             assert_eq!(device.clone_dtoh(&device.clone_htod(&[3u8])?)?, [3]);
         }

@@ -382,6 +382,7 @@ impl Llama {
         }
         self.position += tokens.len();
         let last = xs.i(tokens.len() - 1..)?.contiguous()?;
+        let last = last.to_device(self.norm.device())?;
         let normed = ops::rms_norm(&last, &self.norm, self.sizes.rms_norm_eps)?;
         let own = self.head.forward(&normed)?;
         let logits = match &self.gather {

@@ -17,6 +17,13 @@ const DEFAULT: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(super) struct Handle(pub(super) api::ncclComm_t);
 
+impl Handle {
+    /// RCCL's own, for the call that ends it.
+    pub(super) fn into_raw(self) -> api::ncclComm_t {
+        self.0
+    }
+}
+
 // SAFETY: RCCL takes calls for a communicator from any thread, one at a time; `Rank` keeps to that.
 unsafe impl Send for Handle {}
 

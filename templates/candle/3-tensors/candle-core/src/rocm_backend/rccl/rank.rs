@@ -25,6 +25,7 @@ pub(in crate::rocm_backend) fn check_all(ranks: &Mutex<Vec<Listed>>) -> HipResul
     let mut ranks = lock(ranks);
     // What came to an end may have come to that by an error, which the watching thread has not seen yet.
     for rank in ranks.iter().filter_map(|listed| listed.rank.upgrade()) {
+        rank.forget_done();
         rank.look();
     }
     let found = ranks.iter().try_for_each(|listed| listed.fault.check());
@@ -88,7 +89,7 @@ struct Pending {
     call: &'static str,
     since: Instant,
     /// Its end on the stream; None while the host is in it.
-    event: Option<RocmEvent>,
+    event: Option<Arc<RocmEvent>>,
 }
 
 struct State {
@@ -97,6 +98,8 @@ struct State {
     /// Whether the host is in a call.
     calling: bool,
     made: u64,
+    /// The call that was made last.
+    last: &'static str,
     pending: Vec<Pending>,
     /// Whether a graph of the stream has calls.
     captured: bool,
@@ -108,6 +111,7 @@ impl State {
     fn enter(&mut self, call: &'static str) -> u64 {
         self.calling = true;
         self.made += 1;
+        self.last = call;
         self.pending.push(Pending {
             number: self.made,
             call,
@@ -115,13 +119,6 @@ impl State {
             event: None,
         });
         self.made
-    }
-
-    fn forget_done(&mut self) {
-        self.pending.retain(|pending| {
-            let event = pending.event.as_ref();
-            !event.is_some_and(RocmEvent::has_come)
-        });
     }
 }
 
@@ -146,6 +143,7 @@ impl Rank {
             handle: Some(handle),
             calling: false,
             made: 0,
+            last: "a collective",
             pending: Vec::new(),
             captured: false,
             limit: super::join::limit(),
@@ -268,45 +266,66 @@ impl Rank {
                 let pending = state.pending.iter_mut();
                 if let Some(pending) = pending.into_iter().find(|pending| pending.number == number)
                 {
-                    pending.event = Some(event);
+                    pending.event = Some(Arc::new(event));
                 }
             }
         }
         Ok(())
     }
 
+    /// Whether something has been queued that is not known to be done.
+    pub(super) fn is_busy(&self) -> bool {
+        !lock(&self.state).pending.is_empty()
+    }
+
+    /// Forgets what is done. HIP is asked, which may wait for another thread's call.
+    pub(super) fn forget_done(&self) {
+        let events: Vec<_> = {
+            let state = lock(&self.state);
+            let ended = |pending: &Pending| Some((pending.number, pending.event.clone()?));
+            state.pending.iter().filter_map(ended).collect()
+        };
+        let done: Vec<u64> = events
+            .into_iter()
+            .filter(|(_, event)| event.has_come())
+            .map(|(number, _)| number)
+            .collect();
+        if !done.is_empty() {
+            let mut state = lock(&self.state);
+            state
+                .pending
+                .retain(|pending| !done.contains(&pending.number));
+        }
+    }
+
     /// Whether something has been queued that is not known to be done. Ends it if RCCL has an error, or it takes too long.
+    ///
+    /// HIP is not asked: a call of another thread that waits for the stream could keep this one from ending it.
     pub(super) fn look(&self) -> bool {
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         let Some(handle) = state.handle.as_ref().map(|handle| handle.0) else {
             return false;
         };
         let mut status = api::ncclSuccess;
         // SAFETY: the handle is not ended while the state is held, and `status` lives through the call.
         let asked = unsafe { api::ncclCommGetAsyncError(handle, &mut status) };
-        let status = if asked == api::ncclSuccess {
-            status
-        } else {
-            asked
+        let status = match asked {
+            api::ncclSuccess => status,
+            other => other,
         };
-        let first = state.pending.first();
-        let (call, late) = first.map_or(("a collective", false), |first| {
-            (first.call, first.since.elapsed() > state.limit)
-        });
+        let (limit, first) = (state.limit, state.pending.first());
+        let busy = first.is_some();
+        let late = first.is_some_and(|first| first.since.elapsed() > limit);
+        let call = first.map_or(state.last, |first| first.call);
         let problem = match status {
             // What RCCL is about to do is no error yet.
-            api::ncclSuccess | api::ncclInProgress => {
-                state.forget_done();
-                let limit = state.limit;
-                (late && !state.pending.is_empty()).then(|| {
-                    format!(
-                        "it was not done within {limit:?}: another rank has ended, is late, or calls something else"
-                    )
-                })
-            }
+            api::ncclSuccess | api::ncclInProgress => late.then(|| {
+                format!(
+                    "it was not done within {limit:?}: another rank has ended, is late, or calls something else"
+                )
+            }),
             status => Some(describe(status, handle)),
         };
-        let busy = !state.pending.is_empty();
         drop(state);
         match problem {
             None => busy,
@@ -347,7 +366,8 @@ impl Rank {
         let Some(handle) = state.handle.take() else {
             return;
         };
-        state.pending.clear();
+        // HIP, which ends their events, may wait for a call of another thread's that waits for what ends here.
+        let pending = std::mem::take(&mut state.pending);
         drop(state);
         // A call of the host's that goes on may still use the handle; RCCL ends one that hangs only under it.
         let since = Instant::now();
@@ -355,14 +375,17 @@ impl Rank {
             std::thread::sleep(Duration::from_millis(1));
         }
         // A failure means that the runtime is gone, or that RCCL has lost the communicator.
-        let _ = self.stream.gpu().make_current();
-        // SAFETY: nobody else has the handle any more.
-        let _ = unsafe {
-            match abort {
-                true => api::ncclCommAbort(handle.0),
-                false => api::ncclCommDestroy(handle.0),
-            }
-        };
+        if abort {
+            // It can wait for other ranks of this process, or for work of others on the GPU, and is not waited for.
+            std::thread::spawn(move || {
+                // SAFETY: nobody else has the handle any more. RCCL makes its GPU the current one by itself.
+                let _ = unsafe { api::ncclCommAbort(handle.into_raw()) };
+                drop(pending);
+            });
+        } else {
+            // SAFETY: as above.
+            let _ = unsafe { api::ncclCommDestroy(handle.into_raw()) };
+        }
     }
 
     /// Waits for what the program has queued, within the time limit, and ends the communicator.

@@ -1,11 +1,16 @@
-//! A thread that watches what ranks have queued: RCCL itself waits without end for a rank that has ended.
+//! Threads that watch what ranks have queued: RCCL itself waits without end for a rank that has ended.
+//!
+//! One asks HIP what is done, and may have to wait for a call of the program's that waits for a stream. The other looks at
+//! the clock and at RCCL's errors, and never waits.
 use super::rank::Rank;
 use crate::rocm_backend::gpu::lock;
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, Weak};
 use std::time::Duration;
 
-/// How often it looks while something is queued.
+/// How often they look while something is queued.
 const PERIOD: Duration = Duration::from_millis(20);
+/// How often otherwise: a wake that comes between two looks is no loss then.
+const IDLE: Duration = Duration::from_millis(200);
 
 static RANKS: Mutex<Vec<Weak<Rank>>> = Mutex::new(Vec::new());
 /// Something has been queued.
@@ -16,7 +21,13 @@ pub(super) fn add(rank: &Arc<Rank>) {
     static STARTED: Once = Once::new();
     lock(&RANKS).push(Arc::downgrade(rank));
     STARTED.call_once(|| {
-        std::thread::spawn(watch);
+        std::thread::spawn(|| each_period(Rank::look));
+        std::thread::spawn(|| {
+            each_period(|rank| {
+                rank.forget_done();
+                rank.is_busy()
+            })
+        });
     });
 }
 
@@ -25,7 +36,8 @@ pub(super) fn wake() {
     QUEUED.notify_all();
 }
 
-fn watch() {
+/// Looks at all ranks again and again; `look` says whether something is queued.
+fn each_period(look: impl Fn(&Rank) -> bool) {
     loop {
         let mut ranks = lock(&RANKS);
         ranks.retain(|rank| rank.strong_count() > 0);
@@ -33,16 +45,13 @@ fn watch() {
         drop(ranks);
         let mut busy = false;
         for rank in watched {
-            busy |= rank.look();
+            busy |= look(&rank);
         }
-        let ranks = lock(&RANKS);
-        // A wake that comes between is no loss: it is looked again after a while in any case.
-        let wait = if busy { PERIOD } else { 10 * PERIOD };
-        let waited = QUEUED.wait_timeout(ranks, wait);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
         if busy {
-            // Not more often than that, however much is queued.
-            std::thread::sleep(PERIOD / 2);
+            std::thread::sleep(PERIOD);
+        } else {
+            let waited = QUEUED.wait_timeout(lock(&RANKS), IDLE);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
