@@ -33,7 +33,9 @@ UG = "candle-core/src/rocm_ug"
 """Kernels that the crate ug describes, in releases that have it."""
 MOD = f"{BACKEND}/mod.rs"
 MODULE = f"{BACKEND}/mutated.rs"
-PROVIDERS = tuple(f"{BACKEND}/{name}.rs" for name in ("miopen", "rocrand", "ops/by_miopen", "ops/by_rocrand"))
+OPTIONAL = tuple(
+    f"{BACKEND}/{name}.rs" for name in ("miopen", "rocrand", "ops/by_miopen", "ops/by_rocrand", "rccl", "rccl/*")
+)
 """Behind features of their own, with which other code of the backend is not asked."""
 CRATES = ("candle-core", "candle-nn")
 DEVICES = "gfx1100,gfx90a"
@@ -95,7 +97,7 @@ class Backend:
         plain = ScratchTree(self.work / "plain", self.work / "plain-target")
         with plain.exclusive(self.say):
             plain.sync(self.subject.root, self.subject.patched)
-            return listed(plain.root, cargo_mutants, [f"{BACKEND}/**", f"{UG}/**", f"{UG}.rs"], without=PROVIDERS)
+            return listed(plain.root, cargo_mutants, [f"{BACKEND}/**", f"{UG}/**", f"{UG}.rs"], without=OPTIONAL)
 
     def build(self, mutants: Sequence[Mutant]) -> Built:
         """The programs with all mutants in them that can be switched on."""
