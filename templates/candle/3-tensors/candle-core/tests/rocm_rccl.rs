@@ -528,6 +528,56 @@ fn ranks_that_cannot_be_are_refused() -> Result<()> {
     Ok(())
 }
 
+/// In a process of its own: a variable is for all tests of one.
+#[test]
+fn a_rank_that_never_comes_is_an_error() -> Result<()> {
+    const LIMIT: &str = "CANDLE_ROCM_RCCL_TIMEOUT";
+    let test = "a_rank_that_never_comes_is_an_error";
+    if ranks(test).is_none() {
+        return Ok(());
+    }
+    if std::env::var(LIMIT).as_deref() != Ok("1.5") {
+        let alone = std::process::Command::new(std::env::current_exe()?)
+            .args(["--exact", test])
+            .env(LIMIT, "1.5")
+            .env_remove("CANDLE_ROCM_RECORD")
+            .output()?;
+        let said = String::from_utf8_lossy(&alone.stdout);
+        assert!(
+            alone.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+        return Ok(());
+    }
+    let stream = RocmDevice::new_with_stream(0)?.rocm_stream();
+    let error = Comm::from_rank(stream.clone(), 0, 2, Id::new()?).expect_err("nobody else comes");
+    let error = error.to_string();
+    let expected = "rank 0 of 2 failed: the other ranks did not come within 1.5s";
+    assert!(error.contains(expected), "{error}");
+    // The device is as it was, and what is set holds for calls, too.
+    let alone = Comm::from_devices(vec![stream])?;
+    assert_eq!(alone[0].time_limit(), Duration::from_millis(1500));
+    Ok(())
+}
+
+#[test]
+fn ranks_wait_for_ten_minutes_if_nothing_else_is_said() -> Result<()> {
+    if ranks("ranks_wait_for_ten_minutes_if_nothing_else_is_said").is_none() {
+        return Ok(());
+    }
+    let device = RocmDevice::new_with_stream(0)?;
+    let alone = Comm::from_devices(vec![device.rocm_stream()])?;
+    if std::env::var_os("CANDLE_ROCM_RCCL_TIMEOUT").is_none() {
+        assert_eq!(alone[0].time_limit(), Duration::from_secs(600));
+    }
+    alone[0].set_time_limit(ENOUGH);
+    assert_eq!(alone[0].time_limit(), ENOUGH);
+    let mut values = device.clone_htod(&[5i64])?;
+    alone[0].all_reduce_in_place(&mut values, &ReduceOp::Sum)?;
+    assert_eq!(device.clone_dtoh(&values)?, [5]);
+    Ok(())
+}
+
 /// What a rank gets of a sum that another one spoils, and whether its device works afterwards.
 fn spoilt(rank: &Rank, spoil: impl FnOnce(&Rank) -> Result<()>) -> Result<Option<String>> {
     if rank.number() == 1 {

@@ -105,23 +105,3 @@ fn within(
         })
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_is_a_number_of_seconds() {
-        assert_eq!(seconds(Some(" 1.5 ")), Some(Duration::from_millis(1500)));
-        for none in [
-            None,
-            Some(""),
-            Some("0"),
-            Some("-1"),
-            Some("ten"),
-            Some("inf"),
-        ] {
-            assert_eq!(seconds(none), None, "{none:?}");
-        }
-    }
-}
