@@ -73,6 +73,11 @@ class ResultError(Exception):
         super().__init__(f"{function} returned {result}: {problem}")
 
 
+def numbers(rank: int, dtype: Any, times: int = 1) -> np.ndarray[Any, Any]:
+    """Small whole numbers of a rank, of which every type has the sums and products."""
+    return ((np.arange(COUNT * times) * (rank + 1)) % 3 + rank % 2).astype(dtype)
+
+
 @dataclass
 class Rank:
     """One rank, on the device of its number."""
@@ -141,8 +146,8 @@ class Rank:
         return elements
 
     def mine(self, dtype: Any, times: int = 1) -> np.ndarray[Any, Any]:
-        """Small whole numbers of this rank, of which every type has the sums and products."""
-        return ((np.arange(COUNT * times) * (self.rank + 1)) % 3 + self.rank % 2).astype(dtype)
+        """The numbers of this rank."""
+        return numbers(self.rank, dtype, times)
 
 
 def _results(rank: Rank, code: int, dtype: Any) -> dict[str, Any]:

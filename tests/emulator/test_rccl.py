@@ -10,7 +10,7 @@ import pytest
 from machines import two_machines
 
 from emulator.machine import emulator_folder
-from emulator.ranks import COUNT, TYPES, rank_outputs
+from emulator.ranks import COUNT, TYPES, numbers, rank_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,10 +32,6 @@ def as_processes(world: int) -> list[list[int]]:
     return [[rank] for rank in range(world)]
 
 
-def mine(rank: int, dtype: Any, times: int = 1) -> np.ndarray[Any, Any]:
-    return ((np.arange(COUNT * times) * (rank + 1)) % 3 + rank % 2).astype(dtype)
-
-
 def average(total: np.ndarray[Any, Any], values: list[np.ndarray[Any, Any]]) -> list[Any]:
     if np.issubdtype(total.dtype, np.integer):
         return list((total // len(values)).tolist())
@@ -45,12 +41,12 @@ def average(total: np.ndarray[Any, Any], values: list[np.ndarray[Any, Any]]) -> 
 
 def expected(rank: int, world: int, dtype: Any) -> dict[str, Any]:
     """What a rank gets of every call."""
-    own = [mine(each, dtype) for each in range(world)]
-    parts = [mine(each, dtype, world).reshape(world, COUNT) for each in range(world)]
+    own = [numbers(each, dtype) for each in range(world)]
+    parts = [numbers(each, dtype, world).reshape(world, COUNT) for each in range(world)]
     total = reduce(np.add, own)
     sizes = [to + 1 for to in range(world)]
     start = sum(sizes[:rank])
-    pieces = [mine(each, dtype, world)[start : start + rank + 1].tolist() for each in range(world)]
+    pieces = [numbers(each, dtype, world)[start : start + rank + 1].tolist() for each in range(world)]
     return {
         "all_reduce sum": total.tolist(),
         "all_reduce prod": reduce(np.multiply, own).tolist(),

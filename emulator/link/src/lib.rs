@@ -218,35 +218,25 @@ pub fn card(device: usize) -> Option<usize> {
     unsafe { (functions().card)(device) }.try_into().ok()
 }
 
-/// Makes a device the calling thread's. Returns a `hipError_t`.
-pub fn set_device(device: usize) -> c_uint {
-    c_int::try_from(device).map_or(INVALID_DEVICE, |device| {
-        // SAFETY: any number may be asked for.
-        unsafe { (functions().set_device)(device) }
-    })
+/// Makes a device the calling thread's. False if there is no such device.
+pub fn set_device(device: usize) -> bool {
+    // SAFETY: any number may be asked for.
+    c_int::try_from(device).is_ok_and(|device| unsafe { (functions().set_device)(device) } == 0)
 }
 
-/// hipErrorInvalidDevice.
-const INVALID_DEVICE: c_uint = 101;
-
-/// Memory of the calling thread's device; the error of `hipMalloc` if there is none.
-///
-/// # Errors
-/// A `hipError_t`.
-pub fn malloc(bytes: usize) -> Result<*mut c_void, c_uint> {
+/// Memory of the calling thread's device; none if there is not so much.
+pub fn malloc(bytes: usize) -> Option<*mut c_void> {
     let mut address = std::ptr::null_mut();
     // SAFETY: a valid pointer.
-    match unsafe { (functions().malloc)(&raw mut address, bytes) } {
-        0 => Ok(address),
-        error => Err(error),
-    }
+    let status = unsafe { (functions().malloc)(&raw mut address, bytes) };
+    (status == 0).then_some(address)
 }
 
-/// Gives memory back. Returns a `hipError_t`.
+/// Gives memory back. False if there is none.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "an address, looked up and not dereferenced")]
-pub fn free(address: *mut c_void) -> c_uint {
+pub fn free(address: *mut c_void) -> bool {
     // SAFETY: any address may be given.
-    unsafe { (functions().free)(address) }
+    unsafe { (functions().free)(address) == 0 }
 }
 
 /// Checks memory that work on a stream uses, and notes what it is about to write. Only such work calls this.

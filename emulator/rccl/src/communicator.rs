@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 use api::rccl::*;
 use candle_rocm_emulator_link::{Handles, architecture, card, note, run_by_itself, wake};
 
-use crate::hub::garbled;
 use crate::id::Id;
 use crate::number::Number;
 use crate::settings::Settings;
-use crate::wire::{self, Failure, Hello, Reply, Request};
+use crate::wire::{self, Call, Failure, Hello, Kind, Reply, Request};
 use crate::{Outcome, refuse};
 
 /// What a hub has, beyond its own time limit, to answer.
@@ -266,7 +265,8 @@ impl Communicator {
     /// # Errors
     /// Why there are none.
     pub fn exchange(&self, bytes: &[u8]) -> Outcome<Vec<u8>> {
-        let ticket = self.submit(|ticket| Request::Exchange { ticket }, bytes);
+        let call = Call { kind: Kind::Split, count: bytes.len(), number: Number::U8 };
+        let ticket = self.submit(|ticket| Request::Together { ticket, call }, bytes);
         let mut state = self.state();
         while state.failure.is_none() && !matches!(state.tickets.get(&ticket), Some(Ticket::Done(_))) {
             state = self.changed.wait(state).expect("no panic while held");
@@ -324,14 +324,21 @@ impl Communicator {
         op
     }
 
-    /// An operation of this communicator.
-    pub fn scale(&self, op: ncclRedOp_t) -> Option<Scale> {
-        self.state().scales.get(&op).cloned()
+    /// What an operation of this communicator multiplies elements of that type by.
+    pub fn scale(&self, op: ncclRedOp_t, number: Number) -> Option<Scale> {
+        self.state().scales.get(&op).filter(|scale| scale.number == number).cloned()
     }
 
     /// Gives an operation up; false if there is none.
     pub fn remove_scale(&self, op: ncclRedOp_t) -> bool {
         self.state().scales.remove(&op).is_some()
+    }
+}
+
+fn garbled() -> Failure {
+    Failure {
+        result: ncclInvalidArgument,
+        text: "the ncclUniqueId is garbled, or was made by another library".to_string(),
     }
 }
 

@@ -11,7 +11,6 @@ use candle_rocm_emulator_link::{Extent, enqueue, enqueue_after, is_captured, use
 
 use crate::Outcome;
 use crate::communicator::{Communicator, Factor, Scale};
-use crate::number::Number;
 use crate::reduce::scale;
 use crate::wire::Request;
 
@@ -245,9 +244,4 @@ fn launch(operations: Vec<Operation>) -> Outcome {
         operation.finish(tickets, done)?;
     }
     Ok(())
-}
-
-/// The type of elements that a scale is for.
-pub fn scale_of(communicator: &Communicator, op: ncclRedOp_t, number: Number) -> Option<Scale> {
-    communicator.scale(op).filter(|scale| scale.number == number)
 }

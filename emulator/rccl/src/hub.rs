@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use api::rccl::{ncclInvalidArgument, ncclInvalidUsage, ncclRemoteError};
+use api::rccl::{ncclInvalidUsage, ncclRemoteError};
 use candle_rocm_emulator_runtime::random::{Order, Random};
 
 use crate::id::{Id, own_address};
@@ -87,9 +87,8 @@ struct Member {
     stream: TcpStream,
     /// Whether more may come from it.
     is_here: bool,
-    /// How many calls that all make it has made, and how many exchanges.
-    calls: u64,
-    exchanges: u64,
+    /// How many calls that all make it has made on streams, and how many beside them.
+    calls: [u64; 2],
 }
 
 /// Of each rank: its ticket and what it handed in, once it has come.
@@ -130,8 +129,8 @@ struct Hub {
     members: Vec<Member>,
     /// The rank of a connection.
     ranks: BTreeMap<usize, usize>,
-    calls: BTreeMap<u64, Gathering>,
-    exchanges: BTreeMap<u64, (Instant, Arrivals)>,
+    /// By whether they are beside streams, and by number.
+    calls: BTreeMap<(bool, u64), Gathering>,
     lines: BTreeMap<(usize, usize), Line>,
     failed: bool,
 }
@@ -152,7 +151,6 @@ impl Hub {
             members: Vec::new(),
             ranks: BTreeMap::new(),
             calls: BTreeMap::new(),
-            exchanges: BTreeMap::new(),
             lines: BTreeMap::new(),
             failed: false,
         }
@@ -223,7 +221,7 @@ impl Hub {
         all.sort_by_key(|(_, (hello, _))| hello.rank);
         for (connection, (hello, stream)) in all {
             self.ranks.insert(connection, hello.rank);
-            self.members.push(Member { hello, stream, is_here: true, calls: 0, exchanges: 0 });
+            self.members.push(Member { hello, stream, is_here: true, calls: [0; 2] });
         }
         (0..self.members.len()).try_for_each(|rank| self.answer(rank, &Reply::Joined, &[]))
     }
@@ -263,7 +261,6 @@ impl Hub {
                 self.lines.entry((from, rank)).or_default().receives.push_back(posted);
                 self.transfer(from, rank)
             }
-            Request::Exchange { ticket } => self.exchange(rank, ticket, bytes),
             Request::Goodbye => {
                 self.members[rank].is_here = false;
                 self.all_may_come()
@@ -272,8 +269,10 @@ impl Hub {
     }
 
     fn together(&mut self, rank: usize, ticket: u64, call: Call, bytes: Vec<u8>) -> Lost {
-        let at = self.members[rank].calls;
-        self.members[rank].calls += 1;
+        let beside = call.kind == Kind::Split;
+        let made = &mut self.members[rank].calls[usize::from(beside)];
+        let at = (beside, *made);
+        *made += 1;
         let arrivals = || (0..self.members.len()).map(|_| None).collect();
         let gathering = self.calls.entry(at).or_insert_with(|| Gathering {
             call,
@@ -283,7 +282,7 @@ impl Hub {
         });
         if gathering.call != call {
             let (first, other) = (gathering.first, gathering.call);
-            let text = format!("call {}: rank {rank} calls {call}, rank {first} calls {other}", at + 1);
+            let text = format!("call {}: rank {rank} calls {call}, rank {first} calls {other}", at.1 + 1);
             // The real library waits without end, or moves what it should not.
             return if self.settings.timeout.is_some() { failure(ncclInvalidUsage, text) } else { Ok(()) };
         }
@@ -315,7 +314,7 @@ impl Hub {
                 let whole = reduced(op);
                 whole.chunks(whole.len() / world).map(<[u8]>::to_vec).collect()
             }
-            Kind::AllGather => vec![data.concat(); world],
+            Kind::AllGather | Kind::Split => vec![data.concat(); world],
             Kind::Broadcast { root } => vec![data[root].clone(); world],
         }
     }
@@ -338,26 +337,6 @@ impl Hub {
         self.answer(to, &Reply::Done { ticket: receive.ticket }, &send.bytes)
     }
 
-    fn exchange(&mut self, rank: usize, ticket: u64, bytes: Vec<u8>) -> Lost {
-        let at = self.members[rank].exchanges;
-        self.members[rank].exchanges += 1;
-        let world = self.members.len();
-        let nobody = || (Instant::now(), (0..world).map(|_| None).collect());
-        let (_, arrivals) = self.exchanges.entry(at).or_insert_with(nobody);
-        arrivals[rank] = Some((ticket, bytes));
-        if arrivals.iter().any(Option::is_none) {
-            return self.all_may_come();
-        }
-        let (_, arrivals) = self.exchanges.remove(&at).expect("it was found");
-        let (tickets, data): (Vec<u64>, Vec<Vec<u8>>) = arrivals.into_iter().flatten().unzip();
-        let all = data.concat();
-        tickets
-            .into_iter()
-            .enumerate()
-            .rev()
-            .try_for_each(|(rank, ticket)| self.answer(rank, &Reply::Done { ticket }, &all))
-    }
-
     /// Whether everybody who is waited for may still come.
     fn all_may_come(&self) -> Lost {
         if self.settings.timeout.is_none() {
@@ -376,13 +355,6 @@ impl Hub {
             for (rank, arrival) in gathering.arrivals.iter().enumerate() {
                 if arrival.is_none() {
                     found.push((gathering.call.to_string(), rank, gathering.since));
-                }
-            }
-        }
-        for (since, arrivals) in self.exchanges.values() {
-            for (rank, arrival) in arrivals.iter().enumerate() {
-                if arrival.is_none() {
-                    found.push(("ncclCommSplit".to_string(), rank, *since));
                 }
             }
         }
@@ -438,12 +410,4 @@ fn only(root: usize, bytes: Vec<u8>, world: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new(); world];
     all[root] = bytes;
     all
-}
-
-/// The failure of an id that is garbled.
-pub fn garbled() -> Failure {
-    Failure {
-        result: ncclInvalidArgument,
-        text: "the ncclUniqueId is garbled, or was made by another library".to_string(),
-    }
 }

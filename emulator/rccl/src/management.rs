@@ -8,6 +8,7 @@ use std::{ptr, slice};
 use api::names;
 use api::rccl::*;
 use candle_rocm_emulator_link::{current_device, free, malloc, set_device};
+use candle_rocm_emulator_runtime::settings::settings as machine;
 
 use crate::communicator::{Communicator, Factor, Scale, find, give_up, keep, usable};
 use crate::group::{self, Job};
@@ -39,8 +40,8 @@ unsafe fn store<T>(pointer: *mut T, value: T) -> Outcome {
 
 /// Starts a hub in this process.
 fn new_hub() -> Outcome<Id> {
-    let seed = std::env::var("CANDLE_ROCM_EMULATOR_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_default();
-    hub::start(settings()?, seed).or_else(|error| refuse(ncclSystemError, &format!("ncclGetUniqueId: {error}")))
+    hub::start(settings()?, machine().seed)
+        .or_else(|error| refuse(ncclSystemError, &format!("ncclGetUniqueId: {error}")))
 }
 
 fn checked_ranks(nranks: c_int, rank: c_int) -> Outcome<(usize, usize)> {
@@ -141,7 +142,7 @@ exports! {
         let mut ranks = Vec::new();
         for (rank, device) in (0..).zip(&devices) {
             let device = usize::try_from(*device).unwrap_or(usize::MAX);
-            if set_device(device) != 0 {
+            if !set_device(device) {
                 set_device(before);
                 return refuse(ncclInvalidArgument, &format!("ncclCommInitAll: there is no device {}", devices[rank as usize]));
             }
@@ -291,12 +292,12 @@ exports! {
             return Err(ncclInvalidArgument);
         }
         // SAFETY: the caller's pointer.
-        unsafe { store(ptr, malloc(size).map_err(|_| ncclUnhandledCudaError)?) }
+        unsafe { store(ptr, malloc(size).ok_or(ncclUnhandledCudaError)?) }
     }
 
     /// Gives it back.
     fn ncclMemFree(ptr: *mut c_void) {
-        if free(ptr) == 0 { Ok(()) } else { Err(ncclUnhandledCudaError) }
+        if free(ptr) { Ok(()) } else { Err(ncclUnhandledCudaError) }
     }
 }
 
@@ -326,7 +327,7 @@ fn split(parent: &Arc<Communicator>, color: c_int, key: c_int) -> Outcome<Option
     }
     let id = Id::from_bytes(ids[leader * 128..][..128].try_into().expect("as many bytes"));
     let rank = part.iter().position(|(_, rank)| *rank == parent.rank).expect("it is in its own part");
-    if set_device(parent.device) != 0 {
+    if !set_device(parent.device) {
         return Err(ncclUnhandledCudaError);
     }
     let communicator = Communicator::new(rank, part.len(), parent.device, parent.settings);

@@ -7,7 +7,7 @@ use api::rccl::*;
 use candle_rocm_emulator_link::device_of;
 
 use crate::communicator::{Communicator, Scale, usable};
-use crate::group::{self, Operation, Span, scale_of};
+use crate::group::{self, Operation, Span};
 use crate::number::Number;
 use crate::wire::{Call, Kind, Op, Request};
 use crate::{Outcome, exports, refuse};
@@ -69,13 +69,13 @@ impl Caller {
             ncclMin => (Op::Min, None),
             ncclAvg => (Op::Average, None),
             _ => {
-                let scale = scale_of(&self.communicator, op, self.number).ok_or(ncclInvalidArgument)?;
+                let scale = self.communicator.scale(op, self.number).ok_or(ncclInvalidArgument)?;
                 (Op::Scaled, Some(scale))
             }
         })
     }
 
-    /// A call of all ranks. Spans may be the same, `offset` elements apart; otherwise they do not overlap.
+    /// A call of all ranks.
     fn together(self, kind: Kind, count: usize, [sends, receives]: [Span; 2], scale: Option<Scale>) -> Outcome {
         if count == 0 {
             return Ok(());

@@ -38,6 +38,22 @@ trait Element<const SIZE: usize>: Copy {
     fn bytes(self) -> [u8; SIZE];
 }
 
+macro_rules! elements {
+    ($($type:ident $size:literal)*) => {$(
+        impl Element<$size> for $type {
+            fn read(bytes: [u8; $size]) -> Self {
+                Self::from_le_bytes(bytes)
+            }
+
+            fn bytes(self) -> [u8; $size] {
+                self.to_le_bytes()
+            }
+        }
+    )*};
+}
+
+elements! { i8 1 u8 1 i32 4 u32 4 i64 8 u64 8 f16 2 bf16 2 f32 4 f64 8 }
+
 /// Reduces element by element: `first` is done with each of the first rank's, `next` with what there is and the next
 /// rank's, `last` with the result.
 fn each<const SIZE: usize, T: Element<SIZE>>(
@@ -62,17 +78,7 @@ trait Integer: Ord {
 }
 
 macro_rules! integers {
-    ($($type:ident $size:literal)*) => {$(
-        impl Element<$size> for $type {
-            fn read(bytes: [u8; $size]) -> Self {
-                Self::from_le_bytes(bytes)
-            }
-
-            fn bytes(self) -> [u8; $size] {
-                self.to_le_bytes()
-            }
-        }
-
+    ($($type:ident)*) => {$(
         impl Integer for $type {
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
@@ -89,7 +95,7 @@ macro_rules! integers {
     )*};
 }
 
-integers! { i8 1 u8 1 i32 4 u32 4 i64 8 u64 8 }
+integers! { i8 u8 i32 u32 i64 u64 }
 
 fn integers<const SIZE: usize, T: Element<SIZE> + Integer>(op: Op, inputs: &[&[u8]]) -> Vec<u8> {
     let same = |value: T| value;
@@ -110,17 +116,7 @@ trait Float: Copy {
 }
 
 macro_rules! wide {
-    ($($type:ident $size:literal)*) => {$(
-        impl Element<$size> for $type {
-            fn read(bytes: [u8; $size]) -> Self {
-                Self::from_le_bytes(bytes)
-            }
-
-            fn bytes(self) -> [u8; $size] {
-                self.to_le_bytes()
-            }
-        }
-
+    ($($type:ident)*) => {$(
         impl Float for $type {
             fn new(value: f64) -> Self {
                 value as Self
@@ -134,23 +130,7 @@ macro_rules! wide {
     )*};
 }
 
-wide! { f32 4 f64 8 }
-
-macro_rules! halves {
-    ($($type:ident)*) => {$(
-        impl Element<2> for $type {
-            fn read(bytes: [u8; 2]) -> Self {
-                Self::from_le_bytes(bytes)
-            }
-
-            fn bytes(self) -> [u8; 2] {
-                self.to_le_bytes()
-            }
-        }
-    )*};
-}
-
-halves! { f16 bf16 }
+wide! { f32 f64 }
 
 impl<const FRACTION: u32, const FNUZ: bool> Element<1> for F8<FRACTION, FNUZ> {
     fn read([code]: [u8; 1]) -> Self {

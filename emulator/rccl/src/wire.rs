@@ -42,10 +42,17 @@ pub struct Call {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Kind {
     AllReduce(Op),
-    Reduce { op: Op, root: usize },
+    Reduce {
+        op: Op,
+        root: usize,
+    },
     ReduceScatter(Op),
     AllGather,
-    Broadcast { root: usize },
+    Broadcast {
+        root: usize,
+    },
+    /// As `AllGather`, beside what streams do: what ranks tell each other to part a communicator.
+    Split,
 }
 
 /// How elements of ranks become one.
@@ -70,6 +77,7 @@ impl fmt::Display for Call {
             Kind::ReduceScatter(op) => write!(f, "ncclReduceScatter ({op:?})"),
             Kind::AllGather => write!(f, "ncclAllGather"),
             Kind::Broadcast { root } => write!(f, "ncclBroadcast (root {root})"),
+            Kind::Split => write!(f, "ncclCommSplit"),
         }?;
         write!(f, " of {count} {number:?}")
     }
@@ -94,10 +102,6 @@ pub enum Request {
         from: usize,
         count: usize,
         number: Number,
-    },
-    /// All bytes of all ranks to each of them, beside what streams do.
-    Exchange {
-        ticket: u64,
     },
     /// Nothing more comes.
     Goodbye,

@@ -11,10 +11,12 @@
 mod model;
 mod ranks;
 
+use candle::rocm::rccl::{Comm, Id};
 use candle::{DType, Device, Error, Result};
 use model::{Llama, Shape};
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::Duration;
 
 struct Options {
@@ -129,15 +131,12 @@ fn main() -> Result<()> {
             &options.hub,
             options.patience,
         )?;
-        return say(&options, rank, &mut part(&options, &device, &comm)?);
+        return say(&options, rank, &mut part(&options, &device, Some(&comm))?);
     }
     match (options.ranks, options.spread) {
         (0 | 1, 0) => {
             let device = Device::new_rocm(options.gpu.unwrap_or(0))?;
-            let (files, shape) = (&options.weights, options.shape);
-            let llama =
-                Llama::tensor_parallel(files, shape, options.dtype, &device, None, options.most());
-            say(&options, 0, &mut llama?)
+            say(&options, 0, &mut part(&options, &device, None)?)
         }
         (0 | 1, count) => {
             let devices: Vec<_> = (0..count).map(Device::new_rocm).collect::<Result<_>>()?;
@@ -150,20 +149,10 @@ fn main() -> Result<()> {
     }
 }
 
-fn part(
-    options: &Options,
-    device: &Device,
-    comm: &std::sync::Arc<candle::rocm::rccl::Comm>,
-) -> Result<Llama> {
+/// A rank's part of the model, or all of it.
+fn part(options: &Options, device: &Device, comm: Option<&Arc<Comm>>) -> Result<Llama> {
     let (files, shape) = (&options.weights, options.shape);
-    Llama::tensor_parallel(
-        files,
-        shape,
-        options.dtype,
-        device,
-        Some(comm),
-        options.most(),
-    )
+    Llama::tensor_parallel(files, shape, options.dtype, device, comm, options.most())
 }
 
 /// Generates, and prints if this is rank 0.
@@ -183,11 +172,11 @@ fn say(options: &Options, rank: usize, llama: &mut Llama) -> Result<()> {
 }
 
 fn threads(options: &Options, count: usize) -> Result<()> {
-    let id = candle::rocm::rccl::Id::new()?;
+    let id = Id::new()?;
     std::thread::scope(|scope| {
         let run = |rank| {
             let (device, comm) = ranks::meet(rank, count, rank, id)?;
-            say(options, rank, &mut part(options, &device, &comm)?)
+            say(options, rank, &mut part(options, &device, Some(&comm))?)
         };
         let ranks: Vec<_> = (0..count)
             .map(|rank| scope.spawn(move || run(rank)))

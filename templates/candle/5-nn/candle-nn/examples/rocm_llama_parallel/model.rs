@@ -408,7 +408,6 @@ impl Llama {
 }
 
 /// Writes weights of a small llama that says something else for each prompt: nothing that was trained.
-#[allow(dead_code)] // The program makes one only if it is asked to.
 pub fn write_random(file: &std::path::Path) -> Result<Shape> {
     const LAYERS: usize = 3;
     const HIDDEN: usize = 128;

@@ -53,9 +53,8 @@ impl CustomOp1 for AllReduce {
     }
 
     fn rocm_fwd(&self, storage: &RocmStorage, layout: &Layout) -> Result<(RocmStorage, Shape)> {
-        let packed = storage.packed(layout)?;
-        let dtype = packed.dtype();
-        let number = match dtype.as_str() {
+        let mut packed = storage.packed(layout)?;
+        let number = match packed.dtype().as_str() {
             "u8" => api::ncclUint8,
             "u32" => api::ncclUint32,
             "i32" => api::ncclInt32,
@@ -69,7 +68,6 @@ impl CustomOp1 for AllReduce {
         };
         let count = layout.shape().elem_count();
         self.comm.same_stream_as("all-reduce", packed.memory())?;
-        let mut packed = packed;
         let at = packed.memory_mut().as_mut_ptr();
         // SAFETY: so many elements of that type lie there, on the communicator's stream.
         unsafe { self.comm.reduce_all(at, at, count, number, self.op) }?;
