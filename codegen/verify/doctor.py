@@ -27,6 +27,7 @@ DEFAULT_ROCM = "/opt/rocm"
 SKIP_BINDGEN = "SKIP_BINDGEN"
 HEADERS = ("hip/hip_runtime.h", "hip/hiprtc.h", "rocblas/rocblas.h", "miopen/miopen.h", "rocrand/rocrand.h")
 LIBRARIES = ("amdhip64", "hiprtc", "rocblas", "MIOpen", "rocrand")
+COLLECTIVES = "rccl"
 RENDER_NODES = "/dev/dri"
 LIBCLANG_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/llvm*/lib", "/usr/local/lib")
 SHOWN_VARIABLES = ("HIP_PATH", "HIP_PLATFORM", "LIBRARY_PATH", "C_INCLUDE_PATH", "BINDGEN_EXTRA_CLANG_ARGS")
@@ -100,6 +101,7 @@ def rocm_checks(machine: Machine, tree: Path | None = None) -> tuple[Check, ...]
         _hipcc(machine, rocm),
         *(_header(machine, rocm, header) for header in HEADERS),
         *(_library(machine, rocm, library) for library in LIBRARIES),
+        _collectives(machine, rocm),
         _library_path(machine, rocm),
         _skip_bindgen(skip_bindgen, tree),
         _bindgen(machine, skip_bindgen, tree),
@@ -232,11 +234,9 @@ def _header(machine: Machine, rocm: str, header: str) -> Check:
 
 def _library(machine: Machine, rocm: str, library: str) -> Check:
     title = f"library {library}"
-    for folder in _library_folders(machine, rocm):
-        at = machine.at(folder)
-        names = sorted(path.name for path in at.glob(f"lib{library}.so*")) if at.is_dir() else []
-        if names:
-            return Check(f"lib-{library}", title, Need.GPU, State.OK, f"{folder}/{names[0]}")
+    found = _library_file(machine, rocm, library)
+    if found is not None:
+        return Check(f"lib-{library}", title, Need.GPU, State.OK, found)
     package = {"amdhip64": "hip-runtime-amd", "hiprtc": "hip-runtime-amd", "MIOpen": "miopen-hip"}.get(library, library)
     return Check(
         f"lib-{library}",
@@ -246,6 +246,23 @@ def _library(machine: Machine, rocm: str, library: str) -> Check:
         f"no lib{library}.so in {rocm}/lib or LD_LIBRARY_PATH",
         f"install `{package}` from AMD's repository; if ROCm is elsewhere, set ROCM_PATH",
     )
+
+
+def _collectives(machine: Machine, rocm: str) -> Check:
+    title, found = f"library {COLLECTIVES}", _library_file(machine, rocm, COLLECTIVES)
+    if found is not None:
+        return Check(f"lib-{COLLECTIVES}", title, Need.NONE, State.OK, found)
+    why = "not found; needed with the feature rocm-rccl only, for collectives of several GPUs"
+    return Check(f"lib-{COLLECTIVES}", title, Need.NONE, State.UNSET, why)
+
+
+def _library_file(machine: Machine, rocm: str, library: str) -> str | None:
+    for folder in _library_folders(machine, rocm):
+        at = machine.at(folder)
+        names = sorted(path.name for path in at.glob(f"lib{library}.so*")) if at.is_dir() else []
+        if names:
+            return f"{folder}/{names[0]}"
+    return None
 
 
 def _library_folders(machine: Machine, rocm: str) -> tuple[str, ...]:

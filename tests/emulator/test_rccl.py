@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SUCCESS, INVALID_ARGUMENT, INVALID_USAGE, REMOTE_ERROR, IN_PROGRESS = 0, 4, 5, 6, 7
+SUCCESS, SYSTEM_ERROR, INVALID_ARGUMENT, INVALID_USAGE, REMOTE_ERROR, IN_PROGRESS = 0, 2, 4, 5, 6, 7
 
 
 @pytest.fixture(autouse=True)
@@ -182,6 +184,14 @@ def test_ranks_that_do_not_fit_together_do_not_come_together(tmp_path: Path) -> 
     found = rank_outputs("joining", same, 2, processes=[[1]])
     garbled = "the ncclUniqueId is garbled, or was made by another library"
     assert found == {1: {"result": INVALID_ARGUMENT, "report": garbled}}
+
+
+def test_no_communicator_is_made_with_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANDLE_ROCM_EMULATOR_RCCL_TIMEOUT", "soon")
+    library = emulator_folder() / "librccl.so"
+    program = f"import ctypes; print(ctypes.CDLL('{library}').ncclGetUniqueId(ctypes.create_string_buffer(128)))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == f"{SYSTEM_ERROR}\n"
 
 
 def test_ranks_of_one_machine_have_a_gpu_each(tmp_path: Path) -> None:

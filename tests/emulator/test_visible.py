@@ -90,7 +90,16 @@ def test_without_a_device_everything_says_so(variables: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("DEVICES", ""), ("DEVICES", "gfx1100,"), ("DEVICES", "gfx9"), ("CHECK", "no"), ("SEED", "x")]
+    ("name", "value"),
+    [
+        ("DEVICES", ""),
+        ("DEVICES", "gfx1100,"),
+        ("DEVICES", "gfx9"),
+        ("CHECK", "no"),
+        ("SEED", "x"),
+        ("RCCL_TIMEOUT", "0"),
+        ("RCCL_HANGS", "no"),
+    ],
 )
 def test_a_wrong_setting_is_said_once_and_nothing_works(name: str, value: str) -> None:
     done = run(NONE, **{f"CANDLE_ROCM_EMULATOR_{name}": value})

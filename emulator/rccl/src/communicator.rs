@@ -14,7 +14,6 @@ use candle_rocm_emulator_link::{Handles, architecture, card, note, run_by_itself
 
 use crate::id::Id;
 use crate::number::Number;
-use crate::settings::Settings;
 use crate::wire::{self, Call, Failure, Hello, Kind, Reply, Request};
 use crate::{Outcome, refuse};
 
@@ -33,7 +32,7 @@ pub struct Communicator {
     /// Whether its e4m3 is the one without a negative zero.
     pub fnuz: bool,
     /// How long it waits; also for communicators that are split from it.
-    pub settings: Settings,
+    pub timeout: Option<Duration>,
     card: String,
     state: Mutex<State>,
     changed: Condvar,
@@ -119,14 +118,14 @@ pub fn give_up(handle: ncclComm_t) -> Outcome<Arc<Communicator>> {
 
 impl Communicator {
     /// A rank of the calling thread's device that has not come to the others yet.
-    pub fn new(rank: usize, world: usize, device: usize, settings: Settings) -> Arc<Self> {
+    pub fn new(rank: usize, world: usize, device: usize, timeout: Option<Duration>) -> Arc<Self> {
         run_by_itself();
         Arc::new(Self {
             rank,
             world,
             device,
             fnuz: architecture() == "gfx942",
-            settings,
+            timeout,
             card: format!("{} card {}", machine(), card(device).unwrap_or_default()),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -158,12 +157,12 @@ impl Communicator {
 
     fn connect(self: &Arc<Self>, id: Id) -> Result<(), Failure> {
         let lost = |error: io::Error| remote(format!("rank {}: the hub at {}: {error}", self.rank, id.address));
-        let mut stream = match self.settings.timeout {
+        let mut stream = match self.timeout {
             Some(timeout) => TcpStream::connect_timeout(&id.address, timeout),
             None => TcpStream::connect(id.address),
         }
         .map_err(lost)?;
-        let limit = self.settings.timeout.map(|timeout| timeout + GRACE);
+        let limit = self.timeout.map(|timeout| timeout + GRACE);
         stream.set_nodelay(true).map_err(lost)?;
         stream.set_write_timeout(limit).map_err(lost)?;
         stream.set_read_timeout(limit).map_err(lost)?;
@@ -192,7 +191,7 @@ impl Communicator {
                 Ok((Reply::Joined, _)) => {}
                 Err(_) => {
                     // A rank that waits without end does so too when the process of the hub has ended.
-                    if self.settings.timeout.is_some() && !self.has_left() {
+                    if self.timeout.is_some() && !self.has_left() {
                         self.fail(remote("the process that made the communicator's id is gone"));
                     }
                     return;
@@ -240,7 +239,7 @@ impl Communicator {
         let mut writer = self.writer.lock().expect("no panic while held");
         let written = writer.as_mut().map(|stream| wire::write(stream, &request(ticket), bytes));
         drop(writer);
-        if let (Some(Err(error)), Some(_)) = (written, self.settings.timeout) {
+        if let (Some(Err(error)), Some(_)) = (written, self.timeout) {
             self.fail(remote(format!("the hub: {error}")));
         }
         ticket
@@ -277,7 +276,7 @@ impl Communicator {
 
     /// Ends what waits longer than a hub would let it: the process of the hub may have been stopped.
     pub fn look_at_the_clock(&self) {
-        let Some(limit) = self.settings.timeout.map(|timeout| timeout + GRACE) else { return };
+        let Some(limit) = self.timeout.map(|timeout| timeout + GRACE) else { return };
         let late = |ticket: &Ticket| matches!(ticket, Ticket::Waits(since) if since.elapsed() > limit);
         let is_late = self.state().tickets.values().any(late);
         if is_late {

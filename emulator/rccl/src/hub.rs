@@ -18,7 +18,6 @@ use candle_rocm_emulator_runtime::random::{Order, Random};
 use crate::id::{Id, own_address};
 use crate::number::Number;
 use crate::reduce::reduce;
-use crate::settings::Settings;
 use crate::wire::{self, Call, Failure, Hello, Kind, Reply, Request};
 
 /// How often it is looked whether a rank is late.
@@ -34,7 +33,7 @@ enum Event {
 ///
 /// # Errors
 /// If no socket can be had.
-pub fn start(settings: Settings, seed: u64) -> io::Result<Id> {
+pub fn start(timeout: Option<Duration>, seed: u64) -> io::Result<Id> {
     let listener = TcpListener::bind((own_address(), 0))?;
     let id = Id::new(listener.local_addr()?);
     let (events, received) = channel();
@@ -47,7 +46,7 @@ pub fn start(settings: Settings, seed: u64) -> io::Result<Id> {
             // So that `accept` looks; it is no rank.
             drop(TcpStream::connect(id.address));
         };
-        Hub::new(settings, seed).run(&received, close);
+        Hub::new(timeout, seed).run(&received, close);
     });
     Ok(id)
 }
@@ -120,7 +119,7 @@ struct Line {
 }
 
 struct Hub {
-    settings: Settings,
+    timeout: Option<Duration>,
     random: Random,
     /// Those that have come, before all have.
     waiting: BTreeMap<usize, (Hello, TcpStream)>,
@@ -142,9 +141,9 @@ fn failure<T>(result: u32, text: impl Display) -> Result<T, Failure> {
 }
 
 impl Hub {
-    fn new(settings: Settings, seed: u64) -> Self {
+    fn new(timeout: Option<Duration>, seed: u64) -> Self {
         Self {
-            settings,
+            timeout,
             random: Random::new(seed),
             waiting: BTreeMap::new(),
             began: None,
@@ -195,7 +194,7 @@ impl Hub {
 
     fn join(&mut self, connection: usize, hello: Hello, stream: TcpStream) -> Lost {
         // An answer that a rank does not take must not stop the others'.
-        let _ = stream.set_write_timeout(self.settings.timeout);
+        let _ = stream.set_write_timeout(self.timeout);
         self.began.get_or_insert_with(Instant::now);
         let Hello { rank, world, ref card, .. } = hello;
         let others = || self.waiting.values().map(|(other, _)| other);
@@ -229,7 +228,7 @@ impl Hub {
     /// Writes to a rank; that it is not there any more is a failure of all.
     fn answer(&mut self, rank: usize, reply: &Reply, bytes: &[u8]) -> Lost {
         match wire::write(&mut self.members[rank].stream, reply, bytes) {
-            Err(_) if self.settings.timeout.is_some() => failure(ncclRemoteError, format!("rank {rank} is gone")),
+            Err(_) if self.timeout.is_some() => failure(ncclRemoteError, format!("rank {rank} is gone")),
             _ => Ok(()),
         }
     }
@@ -240,7 +239,7 @@ impl Hub {
         }
         let Some(&rank) = self.ranks.get(&connection) else { return Ok(()) };
         let was_here = std::mem::replace(&mut self.members[rank].is_here, false);
-        if !was_here || self.failed || self.settings.timeout.is_none() {
+        if !was_here || self.failed || self.timeout.is_none() {
             return Ok(());
         }
         let during =
@@ -284,7 +283,7 @@ impl Hub {
             let (first, other) = (gathering.first, gathering.call);
             let text = format!("call {}: rank {rank} calls {call}, rank {first} calls {other}", at.1 + 1);
             // The real library waits without end, or moves what it should not.
-            return if self.settings.timeout.is_some() { failure(ncclInvalidUsage, text) } else { Ok(()) };
+            return if self.timeout.is_some() { failure(ncclInvalidUsage, text) } else { Ok(()) };
         }
         gathering.arrivals[rank] = Some((ticket, bytes));
         if gathering.arrivals.iter().any(Option::is_none) {
@@ -331,7 +330,7 @@ impl Hub {
                 "rank {from} sends {} {:?} to rank {to}, which receives {} {:?}",
                 send.count, send.number, receive.count, receive.number
             );
-            return if self.settings.timeout.is_some() { failure(ncclInvalidUsage, text) } else { Ok(()) };
+            return if self.timeout.is_some() { failure(ncclInvalidUsage, text) } else { Ok(()) };
         }
         self.answer(from, &Reply::Done { ticket: send.ticket }, &[])?;
         self.answer(to, &Reply::Done { ticket: receive.ticket }, &send.bytes)
@@ -339,7 +338,7 @@ impl Hub {
 
     /// Whether everybody who is waited for may still come.
     fn all_may_come(&self) -> Lost {
-        if self.settings.timeout.is_none() {
+        if self.timeout.is_none() {
             return Ok(());
         }
         match self.awaited().into_iter().find(|(_, rank, _)| !self.members[*rank].is_here) {
@@ -369,7 +368,7 @@ impl Hub {
     }
 
     fn look_at_the_clock(&mut self) -> Lost {
-        let Some(timeout) = self.settings.timeout.filter(|_| !self.failed) else { return Ok(()) };
+        let Some(timeout) = self.timeout.filter(|_| !self.failed) else { return Ok(()) };
         let is_late = |since: Instant| since.elapsed() > timeout;
         if self.members.is_empty() && self.began.is_some_and(is_late) {
             let world = self.waiting.values().map(|(hello, _)| hello.world).next().unwrap_or_default();

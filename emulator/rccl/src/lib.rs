@@ -19,7 +19,6 @@ mod management;
 mod number;
 mod operations;
 mod reduce;
-mod settings;
 mod wire;
 
 /// Defines exported functions of RCCL.

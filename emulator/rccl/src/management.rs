@@ -8,14 +8,13 @@ use std::{ptr, slice};
 use api::names;
 use api::rccl::*;
 use candle_rocm_emulator_link::{current_device, free, malloc, set_device};
-use candle_rocm_emulator_runtime::settings::settings as machine;
+use candle_rocm_emulator_runtime::settings::settings;
 
 use crate::communicator::{Communicator, Factor, Scale, find, give_up, keep, usable};
 use crate::group::{self, Job};
 use crate::hub;
 use crate::id::Id;
 use crate::number::Number;
-use crate::settings::settings;
 use crate::wire::Failure;
 use crate::{Outcome, exports, refuse};
 
@@ -40,7 +39,11 @@ unsafe fn store<T>(pointer: *mut T, value: T) -> Outcome {
 
 /// Starts a hub in this process.
 fn new_hub() -> Outcome<Id> {
-    hub::start(settings()?, machine().seed)
+    let settings = settings();
+    if settings.wrong {
+        return refuse(ncclSystemError, "ncclGetUniqueId: a setting of the emulated machine is wrong");
+    }
+    hub::start(settings.rccl_timeout, settings.seed)
         .or_else(|error| refuse(ncclSystemError, &format!("ncclGetUniqueId: {error}")))
 }
 
@@ -55,7 +58,7 @@ fn checked_ranks(nranks: c_int, rank: c_int) -> Outcome<(usize, usize)> {
 /// Makes a rank of the current device, whose coming together with the others is a job.
 fn rank_of(id: &ncclUniqueId, nranks: c_int, rank: c_int) -> Outcome<(Arc<Communicator>, Job)> {
     let (world, rank) = checked_ranks(nranks, rank)?;
-    let communicator = Communicator::new(rank, world, current_device(), settings()?);
+    let communicator = Communicator::new(rank, world, current_device(), settings().rccl_timeout);
     let (joining, id) = (Arc::clone(&communicator), Id::from_c(id));
     Ok((communicator, Box::new(move || joining.join(id).map_err(|failure| failure.result))))
 }
@@ -330,7 +333,7 @@ fn split(parent: &Arc<Communicator>, color: c_int, key: c_int) -> Outcome<Option
     if !set_device(parent.device) {
         return Err(ncclUnhandledCudaError);
     }
-    let communicator = Communicator::new(rank, part.len(), parent.device, parent.settings);
+    let communicator = Communicator::new(rank, part.len(), parent.device, parent.timeout);
     communicator.join(id).map_err(|Failure { result, .. }| result)?;
     Ok(Some(communicator))
 }

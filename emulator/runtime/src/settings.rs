@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::model::{Card, Model};
 use crate::visible::visible;
@@ -24,11 +25,15 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
     /// The host's C++ compiler: `CANDLE_ROCM_EMULATOR_CXX`, else `CXX`, else g++.
     pub compiler: String,
+    /// How long ranks of a communicator wait for each other, from `CANDLE_ROCM_EMULATOR_RCCL_TIMEOUT` (seconds, default
+    /// 120). None with `CANDLE_ROCM_EMULATOR_RCCL_HANGS=1`: without end, as RCCL does it.
+    pub rccl_timeout: Option<Duration>,
     /// Whether a variable is set to something that has no meaning: what is wrong must not pass for the default.
     pub wrong: bool,
 }
 
 const DEFAULT_MEMORY: usize = 16 << 30;
+const DEFAULT_RCCL_TIMEOUT: Duration = Duration::from_secs(120);
 const MOST_DEVICES: usize = 32;
 
 /// The settings of this process. If the environment is wrong, that is said on standard error.
@@ -56,6 +61,8 @@ impl Settings {
         let known = |name: &str| ours(name).filter(|value| !value.is_empty());
         let others = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = || PathBuf::from(others("HOME").unwrap_or_else(|| "/tmp".into()));
+        let hangs = known("RCCL_HANGS").map_or(Ok(false), |text| switch("RCCL_HANGS", &text))?;
+        let timeout = known("RCCL_TIMEOUT").map_or(Ok(DEFAULT_RCCL_TIMEOUT), |text| seconds("RCCL_TIMEOUT", &text))?;
         let cache_home = || others("XDG_CACHE_HOME").map_or_else(|| home().join(".cache"), PathBuf::from);
         Ok(Self {
             devices: visible(cards(&ours("DEVICES").unwrap_or_else(|| "gfx1100".into()))?, &variable),
@@ -65,6 +72,7 @@ impl Settings {
             cache: known("CACHE").map_or_else(|| cache_home().join("candle-rocm/emulator"), PathBuf::from),
             trace: known("TRACE").map(PathBuf::from),
             compiler: known("CXX").or_else(|| others("CXX")).unwrap_or_else(|| "g++".into()),
+            rccl_timeout: (!hangs).then_some(timeout),
             wrong: false,
         })
     }
@@ -92,6 +100,12 @@ fn switch(name: &str, text: &str) -> Result<bool, String> {
 
 fn number(name: &str, text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| wrong(name, text, "a number"))
+}
+
+fn seconds(name: &str, text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| wrong(name, text, "a number of seconds"))
 }
 
 /// A size such as "4G", "512M", "64K" or plain bytes.
@@ -156,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn ranks_are_waited_for_until_the_time_is_over_or_without_end() {
+        let timeout = |seconds, hangs| {
+            let variables =
+                [("CANDLE_ROCM_EMULATOR_RCCL_TIMEOUT", seconds), ("CANDLE_ROCM_EMULATOR_RCCL_HANGS", hangs)];
+            read(&variables).map(|settings| settings.rccl_timeout)
+        };
+        assert_eq!(timeout("", ""), Ok(Some(DEFAULT_RCCL_TIMEOUT)));
+        assert_eq!(timeout("0.5", "0"), Ok(Some(Duration::from_millis(500))));
+        assert_eq!(timeout("3", "1"), Ok(None));
+    }
+
+    #[test]
     fn what_is_set_to_nothing_is_not_set() {
         let empty = |name: &str| (format!("CANDLE_ROCM_EMULATOR_{name}"), "");
         let ours: Vec<_> = ["MEMORY", "CHECK", "SEED", "CACHE", "TRACE", "CXX"].into_iter().map(empty).collect();
@@ -178,6 +204,12 @@ mod tests {
             ("MEMORY", "99999999999G", "a number of bytes, such as 4G"),
             ("SEED", "-1", "a number"),
             ("CHECK", "no", "0 or 1"),
+            ("RCCL_HANGS", "yes", "0 or 1"),
+            ("RCCL_TIMEOUT", "no", "a number of seconds"),
+            ("RCCL_TIMEOUT", "0", "a number of seconds"),
+            ("RCCL_TIMEOUT", "-1", "a number of seconds"),
+            ("RCCL_TIMEOUT", "inf", "a number of seconds"),
+            ("RCCL_TIMEOUT", "1e300", "a number of seconds"),
             ("DEVICES", "", "one to 32 of gfx1100, gfx90a, gfx942, with commas between them"),
             ("DEVICES", "gfx1100,", "one to 32 of gfx1100, gfx90a, gfx942, with commas between them"),
             ("DEVICES", "gfx1100;gfx90a", "one to 32 of gfx1100, gfx90a, gfx942, with commas between them"),

@@ -76,6 +76,16 @@ def test_hip_on_nvidia_is_told_apart_from_rocm(tmp_path: Path) -> None:
     assert found(machine(tmp_path, programs=programs))["gpu"].state is State.MISSING, "no AMD GPU"
 
 
+def test_rccl_is_looked_for_and_missed_by_nobody_else(tmp_path: Path) -> None:
+    check = found(machine(tmp_path))["lib-rccl"]
+    assert (check.verdict, check.found) == (
+        "not set",
+        "not found; needed with the feature rocm-rccl only, for collectives of several GPUs",
+    )
+    put(tmp_path, "opt/rocm/lib/librccl.so.1")
+    assert found(machine(tmp_path, ON_PATH))["lib-rccl"].found == "/opt/rocm/lib/librccl.so.1"
+
+
 def test_every_missing_piece_of_rocm_has_its_own_check(tmp_path: Path) -> None:
     with_rocm(tmp_path)
     (tmp_path / "opt/rocm/include/miopen/miopen.h").unlink()

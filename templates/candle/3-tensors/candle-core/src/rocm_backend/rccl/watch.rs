@@ -13,13 +13,14 @@ const PERIOD: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_millis(200);
 
 static RANKS: Mutex<Vec<Weak<Rank>>> = Mutex::new(Vec::new());
-/// Something has been queued.
-static QUEUED: Condvar = Condvar::new();
+/// Something has been queued, or there is a rank more.
+static CHANGED: Condvar = Condvar::new();
 
 /// Watches a rank from now on.
 pub(super) fn add(rank: &Arc<Rank>) {
     static STARTED: Once = Once::new();
     lock(&RANKS).push(Arc::downgrade(rank));
+    wake();
     STARTED.call_once(|| {
         std::thread::spawn(|| each_period(Rank::look));
         std::thread::spawn(|| {
@@ -33,16 +34,13 @@ pub(super) fn add(rank: &Arc<Rank>) {
 
 /// Says that something has been queued.
 pub(super) fn wake() {
-    QUEUED.notify_all();
+    CHANGED.notify_all();
 }
 
-/// Looks at all ranks again and again; `look` says whether something is queued.
+/// Looks at all ranks again and again, and sleeps while there are none; `look` says whether something is queued.
 fn each_period(look: impl Fn(&Rank) -> bool) {
     loop {
-        let mut ranks = lock(&RANKS);
-        ranks.retain(|rank| rank.strong_count() > 0);
-        let watched: Vec<_> = ranks.iter().filter_map(Weak::upgrade).collect();
-        drop(ranks);
+        let watched = ranks();
         let mut busy = false;
         for rank in watched {
             busy |= look(&rank);
@@ -50,8 +48,21 @@ fn each_period(look: impl Fn(&Rank) -> bool) {
         if busy {
             std::thread::sleep(PERIOD);
         } else {
-            let waited = QUEUED.wait_timeout(lock(&RANKS), IDLE);
+            let waited = CHANGED.wait_timeout(lock(&RANKS), IDLE);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
+    }
+}
+
+/// The ranks that there are, as soon as there are any.
+fn ranks() -> Vec<Arc<Rank>> {
+    let mut ranks = lock(&RANKS);
+    loop {
+        ranks.retain(|rank| rank.strong_count() > 0);
+        let found: Vec<_> = ranks.iter().filter_map(Weak::upgrade).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        ranks = CHANGED.wait(ranks).unwrap_or_else(PoisonError::into_inner);
     }
 }
