@@ -16,6 +16,7 @@ mod handles;
 mod host_function;
 mod host_memory;
 mod identity;
+mod ipc;
 mod launch;
 mod memory;
 mod module;
@@ -42,6 +43,7 @@ mod complete {
     use crate::host_function::*;
     use crate::host_memory::*;
     use crate::identity::*;
+    use crate::ipc::*;
     use crate::launch::*;
     use crate::memory::*;
     use crate::module::*;

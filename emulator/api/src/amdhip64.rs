@@ -843,6 +843,17 @@ const _: () = {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct hipIpcMemHandle_t {
+    pub reserved: [c_char; 64],
+}
+
+const _: () = {
+    assert!(size_of::<hipIpcMemHandle_t>() == 64);
+    assert!(offset_of!(hipIpcMemHandle_t, reserved) == 0);
+};
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct hipMemAccessDesc {
     pub location: hipMemLocation,
     pub flags: hipMemAccessFlags,
@@ -976,6 +987,9 @@ pub const FUNCTIONS: &[&str] = &[
     "hipHostRegister",
     "hipHostUnregister",
     "hipInit",
+    "hipIpcCloseMemHandle",
+    "hipIpcGetMemHandle",
+    "hipIpcOpenMemHandle",
     "hipLaunchHostFunc",
     "hipLaunchKernel",
     "hipMalloc",
@@ -1130,6 +1144,11 @@ pub mod signatures {
     pub type hipHostRegister = unsafe extern "C" fn(host_ptr: *mut c_void, size: usize, flags: c_uint) -> hipError_t;
     pub type hipHostUnregister = unsafe extern "C" fn(host_ptr: *mut c_void) -> hipError_t;
     pub type hipInit = unsafe extern "C" fn(flags: c_uint) -> hipError_t;
+    pub type hipIpcCloseMemHandle = unsafe extern "C" fn(dev_ptr: *mut c_void) -> hipError_t;
+    pub type hipIpcGetMemHandle =
+        unsafe extern "C" fn(handle: *mut hipIpcMemHandle_t, dev_ptr: *mut c_void) -> hipError_t;
+    pub type hipIpcOpenMemHandle =
+        unsafe extern "C" fn(dev_ptr: *mut *mut c_void, handle: hipIpcMemHandle_t, flags: c_uint) -> hipError_t;
     pub type hipLaunchHostFunc =
         unsafe extern "C" fn(stream: hipStream_t, function: hipHostFn_t, user_data: *mut c_void) -> hipError_t;
     pub type hipLaunchKernel = unsafe extern "C" fn(
@@ -1402,6 +1421,9 @@ macro_rules! implements_all_amdhip64 {
             hipHostRegister,
             hipHostUnregister,
             hipInit,
+            hipIpcCloseMemHandle,
+            hipIpcGetMemHandle,
+            hipIpcOpenMemHandle,
             hipLaunchHostFunc,
             hipLaunchKernel,
             hipMalloc,

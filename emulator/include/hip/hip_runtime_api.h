@@ -420,6 +420,11 @@ typedef struct hipFuncAttributes {
 } hipFuncAttributes;
 static_assert(sizeof(hipFuncAttributes) == 56, "as in the real header");
 
+typedef struct hipIpcMemHandle_t {
+  char reserved[64];
+} hipIpcMemHandle_t;
+static_assert(sizeof(hipIpcMemHandle_t) == 64, "as in the real header");
+
 typedef struct hipMemLocation {
   hipMemLocationType type;
   int id;
@@ -682,6 +687,9 @@ hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags);
 hipError_t hipHostRegister(void *host_ptr, size_t size, unsigned int flags);
 hipError_t hipHostUnregister(void *host_ptr);
 hipError_t hipInit(unsigned int flags);
+hipError_t hipIpcCloseMemHandle(void *dev_ptr);
+hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *dev_ptr);
+hipError_t hipIpcOpenMemHandle(void **dev_ptr, hipIpcMemHandle_t handle, unsigned int flags);
 hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t function, void *user_data);
 hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,
                            hipStream_t stream);

@@ -170,6 +170,12 @@ pub fn step() -> bool {
     some
 }
 
+/// Does something to the machine while no work is being done.
+pub fn at_rest<T>(body: impl FnOnce(&mut Machine) -> T) -> T {
+    let machine = PROGRESS.wait_while(lock(), |machine| machine.queues.is_busy());
+    body(&mut machine.expect("no panic while the machine is held"))
+}
+
 /// Lets threads that wait for work look again at what comes from outside of the machine.
 pub fn wake() {
     drop(lock());

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use api::amdhip64::*;
-use cuda::{Address, Copy2D, MEMORY_UNIFIED};
+use cuda::{Address, Copy2D, IpcHandle, MEMORY_UNIFIED};
 use record::Done;
 
 use crate::call::{api, check, store};
@@ -38,6 +38,30 @@ api! {
         }
         // SAFETY: the caller's memory.
         check(unsafe { enter()?.free(address(ptr)) })
+    }
+
+    /// What another process opens to use memory of the device.
+    fn hipIpcGetMemHandle(handle: *mut hipIpcMemHandle_t, dev_ptr: *mut c_void) {
+        let mut found = IpcHandle([0; 64]);
+        // SAFETY: a valid pointer.
+        check(unsafe { enter()?.ipc_handle(&raw mut found, address(dev_ptr)) })?;
+        // SAFETY: the caller's pointer.
+        unsafe { store(handle, hipIpcMemHandle_t { reserved: found.0 }) }
+    }
+
+    /// The address here of another process's memory.
+    fn hipIpcOpenMemHandle(dev_ptr: *mut *mut c_void, handle: hipIpcMemHandle_t, flags: c_uint) {
+        let mut found: Address = 0;
+        // SAFETY: a valid pointer.
+        check(unsafe { enter()?.ipc_open(&raw mut found, IpcHandle(handle.reserved), flags) })?;
+        // SAFETY: the caller's pointer.
+        unsafe { store(dev_ptr, std::ptr::with_exposed_provenance_mut(found as usize)) }
+    }
+
+    /// Ends the use of another process's memory.
+    fn hipIpcCloseMemHandle(dev_ptr: *mut c_void) {
+        // SAFETY: what `hipIpcOpenMemHandle` answered.
+        check(unsafe { enter()?.ipc_close(address(dev_ptr)) })
     }
 
     /// Free and total bytes of the device.

@@ -46,6 +46,11 @@ pub struct Copy2D {
     pub height: usize,
 }
 
+/// `CUipcMemHandle`, of as many bytes as HIP's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct IpcHandle(pub [c_char; 64]);
+
 /// An address that the driver itself knows to be of the host or of a device.
 pub const MEMORY_UNIFIED: c_uint = 4;
 
@@ -72,6 +77,9 @@ library::functions! {
         enable_peer_access: "cuCtxEnablePeerAccess" (context: Handle, flags: c_uint) -> DriverResult;
         allocate: "cuMemAlloc_v2" (address: *mut Address, bytes: usize) -> DriverResult;
         free: "cuMemFree_v2" (address: Address) -> DriverResult;
+        ipc_handle: "cuIpcGetMemHandle" (handle: *mut IpcHandle, address: Address) -> DriverResult;
+        ipc_open: "cuIpcOpenMemHandle_v2" (address: *mut Address, handle: IpcHandle, flags: c_uint) -> DriverResult;
+        ipc_close: "cuIpcCloseMemHandle" (address: Address) -> DriverResult;
         memory_info: "cuMemGetInfo_v2" (free: *mut usize, total: *mut usize) -> DriverResult;
         allocate_host: "cuMemHostAlloc" (pointer: *mut *mut c_void, bytes: usize, flags: c_uint) -> DriverResult;
         free_host: "cuMemFreeHost" (pointer: *mut c_void) -> DriverResult;

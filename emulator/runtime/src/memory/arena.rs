@@ -1,6 +1,10 @@
 //! The address range of all device memory and, at fixed distances from it, what is known about each byte.
 
+use std::ffi::c_int;
+use std::fs::File;
+use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -23,6 +27,9 @@ pub struct Arena {
     /// First race cell; 0 when kernels are not checked.
     pub races: usize,
 }
+
+/// Bytes of a page of the system.
+pub const PAGE: usize = 4096;
 
 /// Bytes of a race cell, and of device memory that it stands for.
 pub const RACE_CELL: usize = 8;
@@ -68,15 +75,20 @@ impl Arena {
         self.segments - 1
     }
 
+    /// Bytes of all segments.
+    pub fn length(&self) -> usize {
+        self.segment * self.segments
+    }
+
     /// Whether an address lies in the arena.
     pub fn contains(&self, address: usize) -> bool {
-        address.wrapping_sub(self.base) < self.segment * self.segments
+        address.wrapping_sub(self.base) < self.length()
     }
 
     /// Forgets who wrote what: needed when the numbers of launches start again.
     pub fn forget_races(&self) {
         if self.races != 0 {
-            discard(self.races, self.segment * self.segments / RACE_GRAIN * RACE_CELL);
+            discard(self.races, self.length() / RACE_GRAIN * RACE_CELL);
         }
     }
 }
@@ -95,13 +107,46 @@ fn reserve(length: usize) -> usize {
         )
     };
     assert_ne!(address, libc::MAP_FAILED, "cannot reserve {length} bytes of addresses for the emulated devices");
-    // SAFETY: the range was mapped above. Huge pages would turn each touched byte into two megabytes, and a core dump
-    // would take minutes.
+    advise(address, length);
+    address as usize
+}
+
+/// Huge pages would turn each touched byte into two megabytes, and a core dump would take minutes.
+fn advise(address: *mut libc::c_void, length: usize) {
+    // SAFETY: callers have just mapped the range; no byte changes.
     unsafe {
         libc::madvise(address, length, libc::MADV_NOHUGEPAGE);
         libc::madvise(address, length, libc::MADV_DONTDUMP);
     }
-    address as usize
+}
+
+/// Makes pages of the arena those of a file from `offset` on, without access yet.
+///
+/// # Errors
+/// The system's; the pages are what they were.
+pub fn map(pages: Range<usize>, file: &File, offset: usize) -> io::Result<()> {
+    map_fixed(pages, libc::MAP_SHARED, file.as_raw_fd(), offset)
+}
+
+/// Makes pages of the arena zeroed ones of this process, without access yet.
+///
+/// # Errors
+/// As [`map`].
+pub fn map_anew(pages: Range<usize>) -> io::Result<()> {
+    map_fixed(pages, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
+}
+
+fn map_fixed(pages: Range<usize>, flags: c_int, file: c_int, offset: usize) -> io::Result<()> {
+    let address = pages.start as *mut libc::c_void;
+    // SAFETY: callers own the pages, which lie in a mapping of `reserve`.
+    let mapped = unsafe {
+        libc::mmap(address, pages.len(), libc::PROT_NONE, flags | libc::MAP_FIXED, file, offset as libc::off_t)
+    };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    advise(address, pages.len());
+    Ok(())
 }
 
 /// Lets pages be used, or makes every use of them a fault. Returns whether the system has done so.
@@ -111,9 +156,9 @@ pub fn set_access(pages: Range<usize>, allowed: bool) -> bool {
     unsafe { libc::mprotect(pages.start as *mut libc::c_void, pages.len(), protection) == 0 }
 }
 
-/// Makes a range in the arena or its shadows zero, and gives its whole pages back to the system.
+/// Makes a range in the arena or its shadows zero, and gives its whole pages back to the system. Pages that other processes
+/// have too keep what they hold.
 pub fn discard(address: usize, length: usize) {
-    const PAGE: usize = 4096;
     let end = address + length;
     let first_page = address.next_multiple_of(PAGE).min(end);
     let pages_end = (end / PAGE * PAGE).max(first_page);

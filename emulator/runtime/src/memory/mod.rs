@@ -4,16 +4,19 @@ mod arena;
 pub mod guard;
 mod ranges;
 mod shadow;
+mod shared;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ptr;
 
 pub use arena::{Arena, MARGIN, RACE_CELL, RACE_GRAIN};
 pub use shadow::{ByteState, POISON, copy_state, find_other, set_state, state_of};
+pub use shared::HANDLE_BYTES;
 
 use crate::error::{HipError, HipResult};
 use crate::settings::settings;
 use ranges::FreeRanges;
+use shared::Import;
 
 /// Addresses on both sides of an allocation that belong to nothing.
 const RED_ZONE: usize = 256;
@@ -85,6 +88,10 @@ pub struct Memory {
     live: BTreeMap<usize, Allocation>,
     segments: Vec<Segment>,
     allocated: u64,
+    /// The pages that other processes may have too.
+    shared: BTreeSet<usize>,
+    /// What is another process's memory, by first address.
+    imports: BTreeMap<usize, Import>,
 }
 
 impl Default for Memory {
@@ -96,7 +103,13 @@ impl Default for Memory {
             quarantine: VecDeque::new(),
             quarantine_bytes: 0,
         };
-        Self { live: BTreeMap::new(), segments: (0..arena.segments).map(segment).collect(), allocated: 0 }
+        Self {
+            live: BTreeMap::new(),
+            segments: (0..arena.segments).map(segment).collect(),
+            allocated: 0,
+            shared: BTreeSet::new(),
+            imports: BTreeMap::new(),
+        }
     }
 }
 
@@ -138,9 +151,12 @@ impl Memory {
     /// Frees an allocation by its first address and returns what it was. Its bytes are poisoned and rest for a while.
     ///
     /// # Errors
-    /// `hipErrorInvalidValue` when no live allocation starts there.
+    /// `hipErrorInvalidValue` when no live allocation starts there, or it is another process's.
     pub fn free(&mut self, start: usize) -> HipResult<Allocation> {
         let _inside = guard::enter();
+        if self.imports.contains_key(&start) {
+            return Err(HipError::INVALID_VALUE);
+        }
         let allocation = self.live.remove(&start).ok_or(HipError::INVALID_VALUE)?;
         set_state(start, allocation.size, ByteState::Unaddressable);
         if allocation.is_sparse() {
@@ -169,9 +185,11 @@ impl Memory {
         }
     }
 
-    /// The first addresses of the live allocations of a place.
+    /// The first addresses of the live allocations of a place, without those of other processes.
     pub fn starts_in(&self, place: Place) -> Vec<usize> {
-        self.live.values().filter(|allocation| allocation.place == place).map(|allocation| allocation.start).collect()
+        let own = |allocation: &&Allocation| !self.imports.contains_key(&allocation.start);
+        let here = self.live.values().filter(|allocation| allocation.place == place);
+        here.filter(own).map(|allocation| allocation.start).collect()
     }
 
     /// The live allocation that holds an address.

@@ -7,7 +7,8 @@
 //! and report "no device" instead of failing to link. `hip_api.yaml` of candle-rocm lists the functions.
 use rocm_rs::hip::bindings::{
     self, hipDeviceProp_tR0600, hipError_t, hipEvent_t, hipFunction_t, hipGraphExec_t,
-    hipGraphNode_t, hipGraph_t, hipMemcpyKind, hipModule_t, hipStreamCaptureMode, hipStream_t,
+    hipGraphNode_t, hipGraph_t, hipIpcMemHandle_t, hipMemcpyKind, hipModule_t,
+    hipStreamCaptureMode, hipStream_t,
 };
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
@@ -134,6 +135,25 @@ unsafe extern "C" fn hipHostFree(_: *mut c_void) -> hipError_t {
 
 #[no_mangle]
 unsafe extern "C" fn hipHostMalloc(_: *mut *mut c_void, _: usize, _: c_uint) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipIpcCloseMemHandle(_: *mut c_void) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipIpcGetMemHandle(_: *mut hipIpcMemHandle_t, _: *mut c_void) -> hipError_t {
+    NO_DEVICE
+}
+
+#[no_mangle]
+unsafe extern "C" fn hipIpcOpenMemHandle(
+    _: *mut *mut c_void,
+    _: hipIpcMemHandle_t,
+    _: c_uint,
+) -> hipError_t {
     NO_DEVICE
 }
 
@@ -322,6 +342,9 @@ check_types! {
     hipGraphLaunch
     hipHostFree
     hipHostMalloc
+    hipIpcCloseMemHandle
+    hipIpcGetMemHandle
+    hipIpcOpenMemHandle
     hipMalloc
     hipMemGetInfo
     hipMemcpy

@@ -14,6 +14,8 @@ macro_rules! fail {
 pub mod driver;
 mod event;
 mod graph;
+#[path = "rocm_backend/ipc.rs"]
+mod ipc;
 #[path = "rocm_backend/map.rs"]
 mod map;
 mod memory;

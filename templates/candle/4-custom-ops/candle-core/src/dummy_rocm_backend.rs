@@ -19,6 +19,8 @@ mod custom_kernel;
 pub mod driver;
 mod event;
 mod graph;
+#[path = "rocm_backend/ipc.rs"]
+mod ipc;
 mod kernels;
 #[path = "rocm_backend/map.rs"]
 mod map;

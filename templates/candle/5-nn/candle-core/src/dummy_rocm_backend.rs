@@ -22,6 +22,8 @@ mod event;
 #[path = "rocm_backend/flash_attn.rs"]
 pub mod flash_attn;
 mod graph;
+#[path = "rocm_backend/ipc.rs"]
+mod ipc;
 mod kernels;
 #[path = "rocm_backend/map.rs"]
 mod map;

@@ -188,6 +188,13 @@ pub struct hipDeviceProp_tR0600 {
 const _: () = assert!(std::mem::size_of::<hipDeviceProp_tR0600>() == 1472);
 
 #[repr(C)]
+pub struct hipIpcMemHandle_t {
+    pub reserved: [c_char; 64],
+}
+
+const _: () = assert!(std::mem::size_of::<hipIpcMemHandle_t>() == 64);
+
+#[repr(C)]
 pub struct hipUUID {
     pub bytes: [c_char; 16],
 }
@@ -229,6 +236,13 @@ functions! {
     fn hipGraphLaunch(graph_exec: hipGraphExec_t, stream: hipStream_t) -> hipError_t;
     fn hipHostFree(ptr: *mut c_void) -> hipError_t;
     fn hipHostMalloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
+    fn hipIpcCloseMemHandle(dev_ptr: *mut c_void) -> hipError_t;
+    fn hipIpcGetMemHandle(handle: *mut hipIpcMemHandle_t, dev_ptr: *mut c_void) -> hipError_t;
+    fn hipIpcOpenMemHandle(
+        dev_ptr: *mut *mut c_void,
+        handle: hipIpcMemHandle_t,
+        flags: c_uint,
+    ) -> hipError_t;
     fn hipMalloc(ptr: *mut *mut c_void, size: usize) -> hipError_t;
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) -> hipError_t;
     fn hipMemcpyAsync(

@@ -1,4 +1,5 @@
 //! Memory of a device, which nobody can make.
+use super::ipc::RocmIpcHandle;
 use super::{RocmDevice, RocmError};
 use crate::{Error, Result};
 use std::ffi::c_void;
@@ -11,6 +12,14 @@ pub enum DeviceMemory {}
 impl DeviceMemory {
     pub fn alloc(_: usize, _: &RocmDevice) -> Result<Self> {
         Err(Error::NotCompiledWithRocmSupport)
+    }
+
+    pub unsafe fn open(_: &RocmIpcHandle, _: &RocmDevice) -> Result<Self> {
+        Err(Error::NotCompiledWithRocmSupport)
+    }
+
+    pub fn ipc_handle(&self) -> HipResult<RocmIpcHandle> {
+        match *self {}
     }
 
     pub fn size(&self) -> usize {

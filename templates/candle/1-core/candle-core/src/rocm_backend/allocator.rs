@@ -140,6 +140,11 @@ impl Allocator {
         let _ = self.release(unwanted, stream);
     }
 
+    /// Where the allocation of HIP begins that a block is part of.
+    pub(super) fn segment_of(&self, block: &Block) -> usize {
+        self.pool().segment_of(block)
+    }
+
     /// Waits for the stream and for readers on other streams, and gives the memory that nobody uses back to the GPU.
     /// Memory that other threads are freeing is released, too, when this returns.
     pub(super) fn trim(&self, stream: &RocmStream) -> HipResult<()> {

@@ -3,6 +3,8 @@ use super::allocator::Block;
 use super::event::RocmEvent;
 use super::gpu::{lock, Gpu};
 use super::hip::{check, HipResult};
+use super::ipc::RocmIpcHandle;
+use super::opened::{self, Opened};
 use super::stream::RocmStream;
 use super::{api, RocmDevice, RocmError};
 use std::ffi::{c_int, c_void};
@@ -15,11 +17,28 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct DeviceMemory {
     /// None if and only if `size` is 0.
-    block: Option<Block>,
+    owner: Option<Owner>,
     size: usize,
     device: RocmDevice,
     /// Copies to other streams that may not be done.
     readers: Mutex<Vec<RocmEvent>>,
+}
+
+/// Whose the memory is.
+#[derive(Debug)]
+enum Owner {
+    Here(Block),
+    OtherProcess(Opened),
+}
+
+impl Owner {
+    /// Where the memory begins on the device.
+    fn address(&self) -> usize {
+        match self {
+            Self::Here(block) => block.address(),
+            Self::OtherProcess(opened) => opened.address(),
+        }
+    }
 }
 
 impl DeviceMemory {
@@ -30,7 +49,7 @@ impl DeviceMemory {
             size => Some(device.queue().allocate(size)?),
         };
         Ok(Self {
-            block,
+            owner: block.map(Owner::Here),
             size,
             device: device.clone(),
             readers: Mutex::default(),
@@ -212,6 +231,43 @@ impl DeviceMemory {
         Ok(copy)
     }
 
+    /// What another process opens to use the memory, after the work queued so far, for which this waits.
+    pub(super) fn ipc_handle(&self) -> HipResult<RocmIpcHandle> {
+        let Some(Owner::Here(block)) = &self.owner else {
+            let problem = match self.size {
+                0 => "memory of no bytes has no handle",
+                _ => "memory of another process has no handle of this one",
+            };
+            return Err(RocmError::Other(problem.to_string()));
+        };
+        self.wait_for_readers();
+        let stream = self.device.stream();
+        stream.refuse_capture("a handle for another process")?;
+        stream.synchronize()?;
+        let start = self.device.queue().segment_of(block);
+        Ok(RocmIpcHandle {
+            allocation: opened::handle_of(start, stream)?,
+            offset: (block.address() - start) as u64,
+            size: self.size as u64,
+        })
+    }
+
+    /// Memory of another process.
+    ///
+    /// # Safety
+    /// The other process keeps it until this is dropped.
+    pub(super) unsafe fn open(handle: &RocmIpcHandle, device: &RocmDevice) -> HipResult<Self> {
+        device.stream().refuse_capture("another process's memory")?;
+        // SAFETY: the caller's promise.
+        let opened = unsafe { Opened::open(handle, device.stream())? };
+        Ok(Self {
+            owner: Some(Owner::OtherProcess(opened)),
+            size: handle.num_bytes(),
+            device: device.clone(),
+            readers: Mutex::default(),
+        })
+    }
+
     /// Notes that work which `device` has queued reads this memory: it is neither written nor given to anybody else
     /// before that is done. Only work on another stream than that of the memory's own device needs this.
     pub fn read_by(&self, device: &RocmDevice) -> HipResult<()> {
@@ -231,7 +287,7 @@ impl DeviceMemory {
     }
 
     fn address(&self) -> *mut c_void {
-        let address = self.block.as_ref().map_or(0, Block::address);
+        let address = self.owner.as_ref().map_or(0, Owner::address);
         address as *mut c_void
     }
 
@@ -266,9 +322,16 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
-            let readers = std::mem::take(self.readers());
-            self.device.queue().free(block, readers);
+        let readers = std::mem::take(self.readers());
+        match self.owner.take() {
+            Some(Owner::Here(block)) => self.device.queue().free(block, readers),
+            Some(Owner::OtherProcess(opened)) => {
+                for reader in readers {
+                    let _ = reader.synchronize();
+                }
+                opened.close(self.device.stream());
+            }
+            None => {}
         }
     }
 }

@@ -15,11 +15,13 @@ mod gpu;
 mod graph;
 mod hip;
 mod installation;
+mod ipc;
 mod loaded;
 mod map;
 #[allow(dead_code)] // Later phases call the rest.
 mod memory;
 mod memory_stats;
+mod opened;
 mod parts;
 mod queue;
 mod rocm_error;

@@ -85,6 +85,11 @@ impl Queue {
         self.allocator.free(block, readers, &self.stream);
     }
 
+    /// Where the allocation of HIP begins that a block is part of.
+    pub(super) fn segment_of(&self, block: &Block) -> usize {
+        self.allocator.segment_of(block)
+    }
+
     /// From now on memory is that of a graph, whose number this is.
     pub(super) fn begin_capture(&self) -> HipResult<usize> {
         let graph = self.allocator.begin_capture();

@@ -4,6 +4,7 @@ pub use super::custom_kernel::{
 };
 pub use super::event::RocmEvent;
 pub use super::graph::{RocmGraph, StreamCaptureMode};
+pub use super::ipc::RocmIpcHandle;
 pub use super::slice::{
     hipDeviceptr_t, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, HostSlice, RocmSlice,
     RocmView, RocmViewMut, SyncOnDrop, ValidAsZeroBits,

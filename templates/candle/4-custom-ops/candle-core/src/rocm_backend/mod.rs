@@ -21,6 +21,7 @@ mod gpu;
 mod graph;
 mod hip;
 mod installation;
+mod ipc;
 // The table lists every kernel that the specs have; those of later phases wait for their callers.
 #[allow(dead_code)]
 pub(crate) mod kernel_table;
@@ -34,6 +35,7 @@ mod memory_stats;
 #[cfg(feature = "rocm-miopen")]
 mod miopen;
 pub mod ops;
+mod opened;
 mod parts;
 pub(crate) mod plan;
 mod queue;

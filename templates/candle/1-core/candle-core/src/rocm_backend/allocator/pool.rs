@@ -133,6 +133,11 @@ impl Pool {
         self.pieces[&block.address].size
     }
 
+    /// Where the segment begins that has a block in use.
+    pub(super) fn segment_of(&self, block: &Block) -> usize {
+        self.pieces[&block.address].segment
+    }
+
     /// Whether a block in use is large enough for `size` bytes, and not so large that most of it would be wasted.
     pub(super) fn suits(&self, block: &Block, size: usize) -> bool {
         let (size, room) = (self.block_size(size), self.size_of(block));
