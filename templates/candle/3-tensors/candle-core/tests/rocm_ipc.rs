@@ -11,7 +11,7 @@ use rocm_gpu::gpu;
 use std::process::Command;
 
 /// Has the handle for the process that a test starts, as hexadecimal digits.
-const HANDLE: &str = "CANDLE_ROCM_TEST_IPC_HANDLE";
+const HANDLE: &str = "ROCM_IPC_TEST_HANDLE";
 
 fn device(test: &str) -> Result<Option<RocmDevice>> {
     let gpu = gpu(test);

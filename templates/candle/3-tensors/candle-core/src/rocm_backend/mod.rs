@@ -31,8 +31,8 @@ mod memory;
 mod memory_stats;
 #[cfg(feature = "rocm-miopen")]
 mod miopen;
-pub mod ops;
 mod opened;
+pub mod ops;
 mod parts;
 pub(crate) mod plan;
 mod queue;

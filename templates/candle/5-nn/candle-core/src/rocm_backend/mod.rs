@@ -36,8 +36,8 @@ mod memory_stats;
 #[cfg(feature = "rocm-miopen")]
 mod miopen;
 mod nn_plan;
-pub mod ops;
 mod opened;
+pub mod ops;
 mod parts;
 pub(crate) mod plan;
 mod queue;
