@@ -15,6 +15,7 @@ from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import Runtime
 from codegen.verify.hip_libraries import prepare_libraries
 from releases.command_line import PROGRAM
+from releases.cover import NAMED
 from releases.installations import LINKED_WITH_AN_OLDER_C_LIBRARY, Installation, installed, needed, searched
 from releases.programs import OWN, cargo, patched_candle, run, using, with_build_script, with_patch
 
@@ -38,7 +39,7 @@ PUBLISHED = (
 EACH_PUBLISHED = pytest.mark.parametrize(
     ("name", "version", "candle_release"), PUBLISHED, ids=lambda word: str(word).lstrip("=")
 )
-FULL = pytest.mark.skipif("RELEASES" in os.environ, reason="builds more Candles: not in the share that RELEASES leaves")
+FULL = pytest.mark.skipif(bool(NAMED), reason="builds more Candles: not in the share that RELEASES leaves")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,10 @@ def emulator(work: Path) -> dict[str, str]:
     return prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=work / "logs" / "emulator.log")
 
 
-@pytest.fixture(scope="module", params=list(Runtime), ids=str)
+EACH_RUNTIME = [pytest.param(Runtime.DYNAMIC), pytest.param(Runtime.ROCM_RS, marks=FULL)]
+
+
+@pytest.fixture(scope="module", params=EACH_RUNTIME, ids=str)
 def runtime(request: pytest.FixtureRequest) -> Runtime:
     found: Runtime = request.param
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from codegen.rocm.packages import RocmRelease
 
-ARCHITECTURES = ("gfx1100", "gfx90a")
-"""Waves of 32 and of 64 lanes."""
+ARCHITECTURES = ("gfx90a", "gfx1100") if os.environ.get("ARCH", "all") == "all" else ("gfx90a",)
+"""Waves of 64 and of 32 lanes; where ARCH narrows the architectures, as in CI, only the first."""
 ABI_VERSION = 8
 """Where an ELF file has the version of the code object: 3 is version 5, 4 is version 6."""
 

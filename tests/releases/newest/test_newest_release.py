@@ -9,6 +9,7 @@ import pytest
 
 from codegen.kernels.asked import asked_though_listed, missing_kernels
 from releases.command_line import kernels_asked_for, verified
+from releases.cover import NAMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,16 +17,17 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
 
 EXAMPLES = pytest.mark.skipif(
-    "RELEASES" in os.environ and "EXAMPLES" not in os.environ,
+    bool(NAMED) and "EXAMPLES" not in os.environ,
     reason="builds all that examples depend on: not in the share that RELEASES leaves, unless EXAMPLES=1 asks for it",
 )
-FULL = pytest.mark.skipif("RELEASES" in os.environ, reason="not in the share that RELEASES leaves")
+FULL = pytest.mark.skipif(bool(NAMED), reason="not in the share that RELEASES leaves")
 """What other tests here do in greater part, and a user can ask `verify` for all the same."""
 
 
 def test_every_target_builds(newest: str, work: Path) -> None:
-    """clippy of tests, examples and benches with `rocm`."""
-    verified(newest, ("all-targets-on",), work)
+    """clippy of tests, examples and benches with `rocm`; in CI's share those of the crates whose targets we add."""
+    crates = [word for crate in ("candle-core", "candle-nn") for word in ("--package", crate)] if NAMED else []
+    verified(newest, ("all-targets-on",), work, *crates)
 
 
 @EXAMPLES
