@@ -22,7 +22,7 @@ JOBS ?= 2
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock generate test unit kernels workbench emulator nvidia planner bench-gpu bench-host rocm-toolchain code-objects \
+.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu planner bench-gpu bench-host rocm-toolchain code-objects \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -77,6 +77,13 @@ emulator: ## Build the emulated HIP device.
 nvidia: ## Build HIP's libraries for an NVIDIA GPU (only running them needs CUDA).
 	cargo build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 
+# What cargo builds the modelled GPU with.
+AMDGPU_TABLES := build/amdgpu/tables
+
+amdgpu: setup ## Build what decodes AMD's machine code, with tables made of AMD's documents.
+	$(BIN)/python -m codegen.amdgpu $(AMDGPU_TABLES)
+	cargo build --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
+
 planner: ## Build the backend's launch planner, for the kernel tests and `bench`.
 	cargo build --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
 
@@ -89,8 +96,9 @@ bench-host: setup ## Measure the host's cost of a small operation in patched Can
 rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian's packages (below build/, no root).
 	$(BIN)/python -m codegen.rocm
 
-code-objects: setup rocm-toolchain ## Compile the kernels for all AMD architectures (or ARCH); check specs/hip_api.yaml.
+code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD architectures (or ARCH), decode them; check specs/hip_api.yaml.
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
+	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
 
 kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
@@ -135,7 +143,7 @@ releases: setup emulator ## Patch real Candle releases; build and test them as c
 newest-release: setup emulator rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
 	$(BIN)/pytest -raP tests/releases/newest
 
-lint: setup ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/ and planner/ and its dependencies.
+lint: setup ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/, amdgpu/ and planner/ and its dependencies.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -146,6 +154,9 @@ lint: setup ## Check Python sources, imports and specs; check the Rust of emulat
 	cargo clippy --quiet --release --locked --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
 	cargo fmt --all --check --manifest-path nvidia/Cargo.toml
 	cargo clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
+	cargo fmt --all --check --manifest-path amdgpu/Cargo.toml
+	$(BIN)/python -m codegen.amdgpu $(AMDGPU_TABLES)
+	cargo clippy --quiet --release --locked --all-targets --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu -- -D warnings
 	cargo fmt --all --check --manifest-path planner/Cargo.toml
 	cargo clippy --quiet --release --locked --all-targets --manifest-path planner/Cargo.toml --target-dir build/planner -- -D warnings
 

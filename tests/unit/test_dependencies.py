@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-WORKSPACES = ("emulator", "nvidia", "planner")
+WORKSPACES = ("amdgpu", "emulator", "nvidia", "planner")
 ALLOWED = frozenset({"MIT", "Apache-2.0", "Unlicense", "Zlib", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Unicode-3.0"})
 """Licences that ask for no more than their text."""
 
@@ -114,7 +114,7 @@ def test_no_build_of_ours_changes_what_is_locked() -> None:
 @pytest.mark.parametrize("workspace", WORKSPACES)
 def test_crates_have_licences_that_may_be_used_and_come_from_the_registry(workspace: str) -> None:
     packages = packages_of(workspace)
-    assert len(packages) > 5
+    assert len(packages) > 2
     assert [each["name"] for each in packages if not allowed(each["license"])] == []
     theirs = [each for each in packages if each["source"] is not None]
     assert all(

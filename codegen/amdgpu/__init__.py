@@ -1,0 +1,1 @@
+"""Tables of AMD's instruction sets, which the modelled GPU decodes machine code with."""
