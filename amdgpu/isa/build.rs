@@ -8,7 +8,7 @@ fn main() {
     let beside =
         PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../build/amdgpu/tables");
     let folder = env::var_os("CANDLE_ROCM_AMDGPU_TABLES").map_or(beside, PathBuf::from);
-    for name in ["cdna2", "cdna3", "rdna3"] {
+    for name in ["cdna2", "cdna3", "rdna3", "rdna4"] {
         let file = folder.join(name).with_extension("rs");
         println!("cargo::rerun-if-changed={}", file.display());
         if let Err(error) = fs::metadata(&file) {

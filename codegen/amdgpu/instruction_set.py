@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-INSTRUCTION_SETS = ("rdna3", "cdna2", "cdna3")
-"""Of gfx11, gfx90a and gfx942."""
+INSTRUCTION_SETS = ("rdna3", "rdna4", "cdna2", "cdna3")
+"""Of gfx11, gfx12, gfx90a and gfx942."""
 DOCUMENTS = {"cdna2": "cdna", "cdna3": "cdna"}
 """tinygrad's names where they are others: it has one for all of CDNA."""
 OTHERWISE = {
@@ -109,7 +109,7 @@ class Format:
 
     name: str
     bits: int
-    """32 or 64, without what may stand behind it."""
+    """32, 64 or 96, without what may stand behind it."""
     mask: int
     value: int
     """What the masked bits are."""
@@ -170,7 +170,7 @@ def _variant(title: str) -> str | None:
 
 def _format(title: str, found: Any, classes: dict[str, Any], operands: dict[Any, Any]) -> Format:
     fixed = [field for _, field in found._fields if type(field).__name__ == "FixedBitField"]
-    bits = 64 if max(field.hi for _, field in found._fields) > 31 else 32
+    bits = max(field.hi for _, field in found._fields) // 32 * 32 + 32
     behind: dict[str, tuple[Field, ...]] = {}
     for end, what in VARIANTS.items():
         variant = classes.get(f"{title}{end}")

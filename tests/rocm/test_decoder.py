@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-LANES = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32, "gfx1151": 32}
+LANES = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32, "gfx1151": 32, "gfx1201": 32}
 """Of a wave, for the architectures whose instruction sets there are."""
 WANTED = [each.name for each in parse_architectures(os.environ.get("ARCH", "all")) if each.name in LANES]
 THEIRS = re.compile(r"^\s+(?P<text>\S.*?)\s*// (?P<place>[0-9A-F]+): (?P<words>(?:[0-9A-F]{8} ?)+)", re.MULTILINE)

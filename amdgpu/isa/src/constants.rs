@@ -9,7 +9,7 @@ use crate::table::InstructionSet;
 pub fn text(set: &InstructionSet, opcode: &str, constant: u16) -> Option<String> {
     Some(match opcode {
         "S_WAITCNT" => waits(set, constant),
-        "S_WAITCNT_DEPCTR" => dependencies(constant),
+        "S_WAITCNT_DEPCTR" | "S_WAIT_ALU" => dependencies(constant),
         "S_DELAY_ALU" => delays(constant),
         "S_NOP" | "S_SETPRIO" | "S_SLEEP" | "S_TRAP" => constant.to_string(),
         "S_SENDMSG" => messages(constant),
@@ -123,7 +123,7 @@ pub fn dpp16(set: &InstructionSet, instruction: &Instruction, text: &mut String)
         0x141 => write!(text, " row_half_mirror"),
         0x142 => write!(text, " row_bcast:15"),
         0x143 => write!(text, " row_bcast:31"),
-        0x150..=0x15f if set.name == "rdna3" => write!(text, " row_share:{count}"),
+        0x150..=0x15f if set.is_rdna() => write!(text, " row_share:{count}"),
         0x150..=0x15f => write!(text, " row_newbcast:{count}"),
         0x160..=0x16f => write!(text, " row_xmask:{count}"),
         _ => write!(text, " dpp:{control:#x}"),

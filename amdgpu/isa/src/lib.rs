@@ -13,6 +13,11 @@ mod rdna3 {
     include!(env!("TABLE_RDNA3"));
 }
 
+mod rdna4 {
+    use crate::table::*;
+    include!(env!("TABLE_RDNA4"));
+}
+
 mod cdna2 {
     use crate::table::*;
     include!(env!("TABLE_CDNA2"));
@@ -27,6 +32,7 @@ mod cdna3 {
 pub fn of_card(card: &str) -> Option<&'static table::InstructionSet> {
     match card {
         "gfx1100" | "gfx1101" | "gfx1102" | "gfx1151" => Some(&rdna3::SET),
+        "gfx1200" | "gfx1201" => Some(&rdna4::SET),
         "gfx90a" => Some(&cdna2::SET),
         "gfx942" => Some(&cdna3::SET),
         _ => None,

@@ -74,7 +74,7 @@ impl Instruction {
 
     /// What the number of a source names.
     fn source(&self, set: &InstructionSet, number: u32) -> Option<Operand> {
-        let rdna = set.name.starts_with("rdna");
+        let rdna = set.is_rdna();
         let special = match number {
             0..=101 => return Some(Operand::Scalar(number)),
             102..=105 if rdna => return Some(Operand::Scalar(number)),

@@ -14,7 +14,7 @@ pub struct InstructionSet {
 pub struct Format {
     /// AMD's name: "VOP3".
     pub name: &'static str,
-    /// 4 or 8, without what may stand behind it.
+    /// 4, 8 or 12, without what may stand behind it.
     pub bytes: usize,
     /// The bits that tell the format.
     pub mask: u64,
@@ -97,6 +97,11 @@ pub struct Operand {
 }
 
 impl InstructionSet {
+    /// Whether it is one of the sets for waves of 32.
+    pub fn is_rdna(&self) -> bool {
+        self.name.starts_with("rdna")
+    }
+
     /// Whether some format has an instruction of that name.
     pub fn has(&self, name: &str) -> bool {
         self.formats.iter().flat_map(|format| format.opcodes).any(|opcode| opcode.name == name)

@@ -37,7 +37,7 @@ impl Text<'_> {
     }
 
     fn is_rdna(&self) -> bool {
-        self.set.name.starts_with("rdna")
+        self.set.is_rdna()
     }
 
     fn two_in_one(&self) -> String {
@@ -88,6 +88,7 @@ impl Text<'_> {
         match self.format() {
             "DS" => &["vdst", "addr", "data0", "data1"],
             "FLAT" | "GLOBAL" | "SCRATCH" => &["vdst", "addr", "data", "saddr"],
+            "VFLAT" | "VGLOBAL" | "VSCRATCH" => &["vdst", "vaddr", "vsrc", "saddr"],
             "SMEM" => &["sdata", "sbase", "soffset"],
             "MUBUF" | "MTBUF" => &["vdata", "vaddr", "srsrc", "soffset"],
             _ => &["vdst", "sdst", "ssrc0", "src0", "ssrc1", "src1", "vsrc1", "src2", "simm16"],
@@ -134,10 +135,11 @@ impl Text<'_> {
             self.instruction.declared(name).or_else(|| self.instruction.declared(&name.replace('x', "y")))?;
         let bits = match (declared.format, self.format(), name) {
             ("M64", ..) if self.is_rdna() => self.lanes,
-            (_, "GLOBAL", "addr") if self.has_scalar_address() => 32,
+            (_, "GLOBAL", "addr") | (_, "VGLOBAL", "vaddr") if self.has_scalar_address() => 32,
             // What was there; the data are two values.
             (_, _, "vdst") if self.instruction.opcode.name.contains("ATOMIC_CMPSWAP") => {
-                self.instruction.declared("data")?.bits / 2
+                let data = self.instruction.declared("data").or_else(|| self.instruction.declared("vsrc"));
+                data?.bits / 2
             }
             _ => declared.bits,
         };
@@ -151,7 +153,9 @@ impl Text<'_> {
         let operand = behind.or_else(|| self.instruction.operand(self.set, name))?;
         match (self.format(), name) {
             ("SMEM", "soffset") => return Some(self.scalar_offset(operand)),
-            ("GLOBAL" | "SCRATCH" | "FLAT", "saddr") => return self.scalar_address(operand),
+            ("GLOBAL" | "SCRATCH" | "FLAT" | "VGLOBAL" | "VSCRATCH" | "VFLAT", "saddr") => {
+                return self.scalar_address(operand);
+            }
             _ => {}
         }
         let half = self.half(name, bits, operand);
@@ -173,13 +177,18 @@ impl Text<'_> {
     /// Whether it is an atomic operation on memory that does not return what was there.
     fn drops_result(&self) -> bool {
         let atomic = self.instruction.opcode.name.contains("_ATOMIC_") && self.format() != "DS";
-        atomic && !self.instruction.is_set(if self.is_rdna() { "glc" } else { "sc0" })
+        atomic
+            && match self.set.name {
+                "rdna4" => self.instruction.number("th") & 1 == 0,
+                "rdna3" => !self.instruction.is_set("glc"),
+                _ => !self.instruction.is_set("sc0"),
+            }
     }
 
     /// `.l` or `.h` for a half of a vector register.
     fn half(&self, name: &str, bits: u32, operand: Operand) -> Option<&'static str> {
         let Operand::Vector(register) = operand else { return None };
-        if bits != 16 || !self.is_rdna() || !self.format().starts_with("VOP") || self.format() == "VOP3P" {
+        if bits != 16 || self.set.name != "rdna3" || !self.format().starts_with("VOP") || self.format() == "VOP3P" {
             return None;
         }
         let high = match (self.instruction.format.bytes, name) {
@@ -204,13 +213,15 @@ impl Text<'_> {
     }
 
     fn scalar_offset(&self, operand: Operand) -> String {
-        let offset = self.instruction.number("offset");
-        let signed = (offset << 11) as i32 >> 11;
+        let signed = match self.instruction.bits("ioffset") {
+            Some(offset) => (offset << 8) as i32 >> 8,
+            None => (self.instruction.number("offset") << 11) as i32 >> 11,
+        };
         let offset = if signed < 0 { format!("-{:#x}", -signed) } else { format!("{signed:#x}") };
         let is_null = operand == Operand::Special(Special::Null);
         let has_register = if self.is_rdna() { !is_null } else { self.instruction.is_set("soffset_en") };
         match (has_register, signed) {
-            (false, 0) if self.is_rdna() => "null".into(),
+            (false, 0) if self.set.name == "rdna3" => "null".into(),
             (false, _) => offset,
             (true, 0) => register(operand, 1),
             (true, _) => format!("{} offset:{offset}", register(operand, 1)),
@@ -225,9 +236,9 @@ impl Text<'_> {
     /// None for flat addresses, which have no base.
     fn scalar_address(&self, operand: Operand) -> Option<String> {
         match (self.format(), self.has_scalar_address()) {
-            ("FLAT", _) => None,
+            ("FLAT" | "VFLAT", _) => None,
             (_, false) => Some("off".into()),
-            ("SCRATCH", true) => Some(register(operand, 1)),
+            ("SCRATCH" | "VSCRATCH", true) => Some(register(operand, 1)),
             (_, true) => Some(register(operand, 2)),
         }
     }
@@ -237,6 +248,7 @@ impl Text<'_> {
         match self.format() {
             "DS" => self.of_lds(&mut text),
             "FLAT" | "GLOBAL" | "SCRATCH" => self.of_flat(&mut text),
+            "VFLAT" | "VGLOBAL" | "VSCRATCH" => self.of_vector_memory(&mut text),
             "VOP3P" => self.of_packed(&mut text),
             "VOP3" | "VOP3_SDST" | "VOP3SD" => self.of_vector(&mut text),
             _ => {}
@@ -281,6 +293,24 @@ impl Text<'_> {
                 let _ = write!(text, " {}", self.cached(name));
             }
         }
+    }
+
+    fn of_vector_memory(&self, text: &mut String) {
+        let offset = (self.instruction.number("ioffset") << 8) as i32 >> 8;
+        if offset != 0 {
+            let _ = write!(text, " offset:{offset}");
+        }
+        let opcode = self.instruction.opcode.name;
+        let hint = self.instruction.number("th");
+        if opcode.contains("_ATOMIC_") {
+            text.push_str(["", " th:TH_ATOMIC_RETURN"][hint as usize & 1]);
+        } else if hint != 0 {
+            let kind = if opcode.contains("STORE") { "STORE" } else { "LOAD" };
+            let _ = write!(text, " th:TH_{kind}_{}", ["RT", "NT", "HT", "LU"][hint as usize & 3]);
+        }
+        text.push_str(
+            ["", " scope:SCOPE_SE", " scope:SCOPE_DEV", " scope:SCOPE_SYS"][self.instruction.number("scope") as usize],
+        );
     }
 
     /// What a bit about caches is called: the table has gfx942's names for gfx90a, too.
