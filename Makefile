@@ -19,10 +19,10 @@ export ARCH
 
 # Run by `test` after the tool's own tests, so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects
+PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects machine-code
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu planner bench-gpu bench-host rocm-toolchain code-objects \
+.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu planner bench-gpu bench-host rocm-toolchain code-objects machine-code \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -100,6 +100,12 @@ code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD arc
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
 	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
+
+# The kernel tests whose machine code is executed; without this variable, all.
+MACHINE_CODE ?= tests/kernels
+
+machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on what AMD's compiler makes for gfx1100, executed in software (MACHINE_CODE=tests/kernels/test_cast.py).
+	$(BIN)/pytest -n auto --dist loadfile $(MACHINE_CODE) --machine-code gfx1100
 
 kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
 	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator

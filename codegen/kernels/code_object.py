@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from codegen.errors import InputOutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+T = TypeVar("T")
 
 _MACHINE_AMDGPU = 224
 _SECTION_NOTE = 7
@@ -48,23 +50,46 @@ class KernelMetadata:
     """Whether scratch may grow beyond `scratch`: recursion or calls through pointers."""
 
 
+@dataclass(frozen=True, slots=True)
+class KernelArgument:
+    """Where an argument lies among all of a kernel's."""
+
+    offset: int
+    size: int
+    """Bytes, as is the offset."""
+    kind: str
+    """`by_value`, `global_buffer`, `hidden_block_count_x`, ..."""
+
+
 def read_kernels(path: Path) -> tuple[KernelMetadata, ...]:
     """The kernels of a code object file, by symbol.
 
     Raises:
         InputOutputError: the file cannot be read, or is no AMDGPU code object with metadata.
     """
+    return tuple(sorted(_of_each(path, _kernel), key=lambda kernel: kernel.symbol))
+
+
+def read_arguments(path: Path) -> dict[str, tuple[KernelArgument, ...]]:
+    """The arguments of each kernel of a code object file, hidden ones included, by symbol; raises as `read_kernels`."""
+    return dict(_of_each(path, lambda entry: (str(entry[".name"]), tuple(map(_argument, entry.get(".args", ()))))))
+
+
+def _of_each(path: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:
     try:
         content = path.read_bytes()
     except OSError as cause:
         raise InputOutputError(f"{path}: {cause.strerror or cause}", remedy="compile the kernels again") from cause
     try:
-        kernels = _metadata(content)["amdhsa.kernels"]
-        return tuple(sorted(map(_kernel, kernels), key=lambda kernel: kernel.symbol))
+        return [read(entry) for entry in _metadata(content)["amdhsa.kernels"]]
     except (ValueError, KeyError, TypeError, OverflowError, struct.error) as cause:
         raise InputOutputError(
             f"{path} is no AMDGPU code object with metadata: {cause}", remedy="compile the kernels again"
         ) from cause
+
+
+def _argument(entry: dict[str, Any]) -> KernelArgument:
+    return KernelArgument(int(entry[".offset"]), int(entry[".size"]), str(entry[".value_kind"]))
 
 
 def _kernel(entry: dict[str, Any]) -> KernelMetadata:

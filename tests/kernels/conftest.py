@@ -16,6 +16,7 @@ from codegen.device.kernels import Kernels
 from codegen.device.libraries import Libraries, find_libraries
 from codegen.errors import ToolchainMissing
 from codegen.kernels.render import HEADERS, Source, Sources
+from kernels.machine_code import CompiledKernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +37,7 @@ def _libraries() -> Libraries | None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kernel-sources", type=Path, help="Folder with sources to test in place of the rendered ones.")
+    parser.addoption("--machine-code", help="Execute the machine code of AMD's compiler for this card, gfx1100.")
 
 
 def _sources(folder: Path) -> Sources:
@@ -65,7 +67,10 @@ def _id(index: int | None) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "kernels" in metafunc.fixturenames:
+    card = metafunc.config.getoption("--machine-code")
+    if "kernels" in metafunc.fixturenames and card:
+        metafunc.parametrize("kernels", [card], indirect=True, ids=f"machine-code-{card}".format, scope="session")
+    elif "kernels" in metafunc.fixturenames:
         metafunc.parametrize("kernels", _devices(), indirect=True, ids=_id, scope="session")
 
 
@@ -74,7 +79,11 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
     """The kernels on one device."""
     if request.param is None:
         pytest.skip("no AMD GPU answers, and the emulated device is not built (make emulator)")
-    kernels = _kernels(request.param, request.config.getoption("--kernel-sources"))
+    folder = request.config.getoption("--kernel-sources")
+    if isinstance(request.param, str):
+        kernels: Kernels = CompiledKernels(request.param, _sources(folder) if folder else None)
+    else:
+        kernels = _kernels(request.param, folder)
     yield kernels
     kernels.device.synchronize()
 

@@ -249,9 +249,13 @@ template <>
 CANDLE_DEVICE f8e4m3 narrow(f32 x) {
   return f32_to_f8e4m3(x);
 }
-// On the hosts that AMD GPUs work in, half converts with F16C: f16::from_f64 rounds to f32 first.
+// On the hosts that AMD GPUs work in, half converts with F16C: f16::from_f64 rounds to f32 first. AMD's compiler would
+// make one rounding of the two.
 template <>
 CANDLE_DEVICE f16 narrow(f64 x) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
   return f32_to_f16(f32(x));
 }
 template <>

@@ -1,0 +1,63 @@
+//! The code of a kernel, decoded.
+
+use std::sync::OnceLock;
+
+use isa::decode::{Instruction, decode};
+use isa::table::InstructionSet;
+
+use crate::lane::{Does, does, does_limited};
+
+/// Code by the place of its words.
+#[derive(Debug)]
+pub struct Program {
+    /// Its instruction set.
+    pub set: &'static InstructionSet,
+    /// The address of the first word.
+    pub start: u64,
+    words: Vec<u32>,
+    /// Decoded when they are first executed: where a jump leads is not known, so each word may be the first of one.
+    steps: Vec<OnceLock<Option<Step>>>,
+}
+
+/// An instruction, ready to be executed.
+#[derive(Clone)]
+pub struct Step {
+    /// The instruction.
+    pub instruction: Instruction,
+    /// What it does in each lane, if it is a vector instruction that does something in each.
+    pub(crate) does: Option<Does>,
+    /// Likewise, of the second of two in one.
+    pub(crate) second: Option<Does>,
+}
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.instruction)
+    }
+}
+
+impl Program {
+    /// The code whose first word lies at an address.
+    pub fn new(set: &'static InstructionSet, start: u64, words: Vec<u32>) -> Self {
+        let steps = words.iter().map(|_| OnceLock::new()).collect();
+        Self { set, start, words, steps }
+    }
+
+    /// The instruction at a place.
+    pub fn step(&self, place: usize) -> Option<&Step> {
+        let decoded = || {
+            let instruction = decode(self.set, &self.words[place..]).ok()?;
+            let second = instruction.second.and_then(|second| does(&plain(second.name)));
+            let name = plain(instruction.opcode.name);
+            let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
+            Some(Step { instruction, does, second })
+        };
+        self.steps.get(place)?.get_or_init(decoded).as_ref()
+    }
+}
+
+/// An operation's name without that of its encoding.
+fn plain(name: &str) -> String {
+    let stem = name.strip_suffix("_E32").or_else(|| name.strip_suffix("_E64")).unwrap_or(name);
+    stem.replace("V_DUAL_", "V_")
+}

@@ -1,0 +1,140 @@
+//! What a wave has: registers, and where it is.
+
+use isa::operand::{Operand, Special};
+
+/// Registers of a wave.
+#[derive(Debug)]
+pub struct Wave {
+    /// 32 or 64.
+    pub lanes: usize,
+    /// The instruction's place in the program, in words.
+    pub place: usize,
+    /// Lanes that are on.
+    pub exec: u64,
+    /// The lane mask that comparisons make.
+    pub vcc: u64,
+    /// The bit that scalar comparisons make.
+    pub scc: bool,
+    /// The register of that name.
+    pub m0: u32,
+    /// Scalar registers.
+    pub scalars: [u32; 106],
+    /// Vector registers, one word for each lane.
+    pub vectors: Vec<[u32; 64]>,
+}
+
+impl Wave {
+    /// A wave with all lanes on, and all registers 0.
+    pub fn new(lanes: usize, vectors: usize) -> Self {
+        Self {
+            lanes,
+            place: 0,
+            exec: u64::MAX >> (64 - lanes),
+            vcc: 0,
+            scc: false,
+            m0: 0,
+            scalars: [0; 106],
+            vectors: vec![[0; 64]; vectors],
+        }
+    }
+
+    /// A scalar value of 32 bits; of a vector register, that of the first lane that is on.
+    pub fn word(&self, operand: Operand) -> u32 {
+        self.value(operand, 32) as u32
+    }
+
+    /// A scalar value of so many bits.
+    pub fn value(&self, operand: Operand, bits: u32) -> u64 {
+        match operand {
+            Operand::Scalar(register) => self.scalar(register as usize, bits),
+            Operand::Special(special) => self.special(special, bits),
+            constant => constant_of(constant, bits),
+        }
+    }
+
+    fn scalar(&self, register: usize, bits: u32) -> u64 {
+        let low = u64::from(self.scalars.get(register).copied().unwrap_or(0));
+        match bits {
+            64 => low | u64::from(self.scalars.get(register + 1).copied().unwrap_or(0)) << 32,
+            16 => low & 0xffff,
+            _ => low,
+        }
+    }
+
+    fn special(&self, special: Special, bits: u32) -> u64 {
+        let whole = match special {
+            Special::Vcc => self.vcc,
+            Special::VccHigh => self.vcc >> 32,
+            Special::Exec => self.exec,
+            Special::ExecHigh => self.exec >> 32,
+            Special::M0 => self.m0.into(),
+            Special::Scc => self.scc.into(),
+            Special::Vccz => (self.vcc == 0).into(),
+            Special::Execz => (self.exec == 0).into(),
+            _ => 0,
+        };
+        if bits >= 64 { whole } else { whole & ((1 << bits) - 1) }
+    }
+
+    /// Sets a scalar register, or two for 64 bits.
+    pub fn set(&mut self, operand: Operand, bits: u32, value: u64) {
+        let low = |old: u64| old & !0xffff_ffff | value & 0xffff_ffff;
+        let high = |old: u64| old & 0xffff_ffff | value << 32;
+        match operand {
+            Operand::Scalar(register) => {
+                let register = register as usize;
+                self.scalars[register] = value as u32;
+                if bits == 64 {
+                    self.scalars[register + 1] = (value >> 32) as u32;
+                }
+            }
+            Operand::Special(Special::Vcc) => self.vcc = if bits == 64 { value } else { low(self.vcc) },
+            Operand::Special(Special::VccHigh) => self.vcc = high(self.vcc),
+            Operand::Special(Special::Exec) => self.exec = if bits == 64 { value } else { low(self.exec) },
+            Operand::Special(Special::ExecHigh) => self.exec = high(self.exec),
+            Operand::Special(Special::M0) => self.m0 = value as u32,
+            _ => {}
+        }
+    }
+
+    /// Whether a lane is on.
+    pub fn is_on(&self, lane: usize) -> bool {
+        self.exec >> lane & 1 != 0
+    }
+
+    /// The lanes that are on.
+    pub fn on(&self) -> impl Iterator<Item = usize> + use<> {
+        let (lanes, exec) = (self.lanes, self.exec);
+        (0..lanes).filter(move |lane| exec >> lane & 1 != 0)
+    }
+
+    /// The bits of a mask that lanes of this wave have.
+    pub fn mask_bits(&self) -> u32 {
+        self.lanes as u32
+    }
+}
+
+/// The bits of a constant in an operand of so many.
+pub fn constant_of(operand: Operand, bits: u32) -> u64 {
+    match operand {
+        Operand::Integer(number) if bits == 64 => i64::from(number) as u64,
+        Operand::Integer(number) => u64::from(number as u32) & (u64::MAX >> (64 - bits.min(32))),
+        Operand::Float(number) => float_of(number.into(), bits),
+        Operand::InverseOfTwoPi => match bits {
+            16 => 0x3118,
+            64 => 0x3fc4_5f30_6dc9_c882,
+            _ => 0x3e22_f983,
+        },
+        Operand::Literal(word) if bits == 16 => u64::from(word & 0xffff),
+        Operand::Literal(word) => word.into(),
+        _ => 0,
+    }
+}
+
+fn float_of(number: f64, bits: u32) -> u64 {
+    match bits {
+        16 => half::f16::from_f64(number).to_bits().into(),
+        64 => number.to_bits(),
+        _ => (number as f32).to_bits().into(),
+    }
+}

@@ -1,0 +1,161 @@
+"""Kernels as AMD's compiler makes them, executed by amdgpu/: neither AMD's runtime nor a GPU takes part."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import Structure, byref, c_char_p, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rocm_toolchain import real_toolchain
+
+from codegen.device.hip import Buffer, HipError
+from codegen.device.kernels import Kernels
+from codegen.kernels.code_object import read_arguments
+from codegen.kernels.compile import compile_kernels
+from codegen.kernels.render import Source, Sources
+from codegen.paths import repository_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codegen.device.hip import Launch
+    from codegen.kernels.code_object import KernelArgument
+
+LANES = {"gfx1100": 32, "gfx1151": 32}
+"""Of a wave, on the cards whose instructions are executed."""
+MULTIPROCESSORS = 48
+FAILED = 719
+"""hipErrorLaunchFailure"""
+
+
+class Region(Structure):
+    """Memory that a kernel may use."""
+
+    _fields_ = (("address", c_uint64), ("size", c_uint64))
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    path = repository_root() / "build/amdgpu/release/libamdgpu.so"
+    if not path.exists():
+        pytest.skip("what executes machine code is not built (make amdgpu)")
+    library = ctypes.CDLL(str(path))
+    library.amdgpu_problem.restype = c_char_p
+    library.amdgpu_load.restype = c_void_p
+    library.amdgpu_launch.restype = c_int64
+    return library
+
+
+class Card:
+    """A card with memory of this process, in place of a `Device`."""
+
+    target = "machine code"
+
+    def __init__(self, architecture: str) -> None:
+        self.architecture = architecture
+        self.wave_size = LANES[architecture]
+        self.multiprocessors = MULTIPROCESSORS
+        self.executed = 0
+        """Instructions so far, each once for a wave."""
+        self._memory: dict[int, tuple[Any, int]] = {}
+
+    def allocate(self, size: int) -> Buffer:
+        """Fresh memory of `size` bytes, at least one; all bits are 1."""
+        memory = ctypes.create_string_buffer(b"\xff" * (size + 256), size + 256)
+        address = -(-ctypes.addressof(memory) // 256) * 256
+        self._memory[address] = memory, max(size, 1)
+        return Buffer(address, size)
+
+    def upload(self, data: bytes) -> Buffer:
+        """Fresh memory with these bytes."""
+        buffer = self.allocate(len(data))
+        ctypes.memmove(buffer.address, data, len(data))
+        return buffer
+
+    def zeros(self, size: int) -> Buffer:
+        """Fresh memory of `size` bytes, all of them 0."""
+        return self.upload(bytes(size))
+
+    def free(self, buffer: Buffer) -> None:
+        """Gives memory back."""
+        del self._memory[buffer.address]
+
+    def download(self, buffer: Buffer) -> bytes:
+        """The memory's bytes."""
+        return ctypes.string_at(buffer.address, buffer.size)
+
+    def synchronize(self) -> None:
+        """Each launch has ended when it returns."""
+
+    def regions(self) -> Any:
+        """All of its memory, in the order of the addresses."""
+        return (Region * len(self._memory))(*(Region(at, size) for at, (_, size) in sorted(self._memory.items())))
+
+
+class MachineCode:
+    """A code object of a card, in place of a `Module`."""
+
+    def __init__(self, card: Card, path: Path) -> None:
+        self._card = card
+        self._arguments = read_arguments(path)
+        code = path.read_bytes()
+        self._code = c_void_p(_library().amdgpu_load(card.architecture.encode(), code, c_size_t(len(code))))
+        assert self._code.value, _library().amdgpu_problem()
+
+    def launch(self, launch: Launch) -> None:
+        """Runs a kernel. Raises HipError if it fails."""
+        packed = packed_arguments(self._arguments[launch.symbol], launch)
+        sizes = (c_uint * 6)(*launch.grid, *launch.block)
+        regions = self._card.regions()
+        executed = _library().amdgpu_launch(
+            self._code,
+            launch.symbol.encode(),
+            sizes,
+            c_size_t(launch.lds),
+            packed,
+            c_size_t(len(packed)),
+            byref(regions),
+            c_size_t(len(regions)),
+        )
+        if executed < 0:
+            raise HipError("hipModuleLaunchKernel", FAILED, _library().amdgpu_problem().decode())
+        self._card.executed += executed
+
+    def unload(self) -> None:
+        """Gives the code back."""
+        _library().amdgpu_unload(self._code)
+
+
+def packed_arguments(declared: tuple[KernelArgument, ...], launch: Launch) -> bytes:
+    """A kernel's arguments as it finds them in memory, with those that the compiler has added."""
+    packed = bytearray(max((each.offset + each.size for each in declared), default=0))
+    given = iter(launch.arguments)
+    for each in declared:
+        value = _hidden(each.kind, launch) if each.kind.startswith("hidden_") else next(given)
+        # As HIP does, which reads as many bytes as the kernel has.
+        value = value[: each.size]
+        packed[each.offset : each.offset + len(value)] = value
+    assert next(given, None) is None, "more arguments than the kernel has"
+    return bytes(packed)
+
+
+def _hidden(kind: str, launch: Launch) -> bytes:
+    name, _, axis = kind.removeprefix("hidden_").rpartition("_")
+    values = {"block_count": launch.grid, "group_size": launch.block}
+    if axis not in "xyz" or name not in values:
+        return b""
+    return int(values[name]["xyz".index(axis)]).to_bytes(4 if name == "block_count" else 2, "little")
+
+
+class CompiledKernels(Kernels):
+    """Every family's kernels, compiled by AMD's compiler for a card."""
+
+    def __init__(self, architecture: str, instead: Sources | None = None) -> None:
+        super().__init__(Card(architecture), instead)  # type: ignore[arg-type]  # what it is asked for, it has
+
+    def _compiled(self, sources: Sources, name: str, text: str) -> MachineCode:  # type: ignore[override]
+        alone = Sources(sources.headers, (Source(name, text, None, ()),))
+        (code,) = compile_kernels(alone, [self.device.architecture], real_toolchain())
+        return MachineCode(self.device, code.path)  # type: ignore[arg-type]
