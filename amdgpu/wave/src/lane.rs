@@ -24,7 +24,7 @@ pub enum Does {
 }
 
 /// Which part of a register is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// All, as 32 bits.
     Whole,

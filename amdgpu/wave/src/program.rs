@@ -6,6 +6,7 @@ use isa::decode::{Instruction, decode};
 use isa::table::InstructionSet;
 
 use crate::lane::{Does, does, does_limited};
+use crate::vector::{Prepared, prepare};
 
 /// Code by the place of its words.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Step {
     pub(crate) does: Option<Does>,
     /// Likewise, of the second of two in one.
     pub(crate) second: Option<Does>,
+    /// What it reads and writes, if it is a vector instruction.
+    pub(crate) vector: Prepared,
 }
 
 impl std::fmt::Debug for Step {
@@ -50,7 +53,7 @@ impl Program {
             let second = instruction.second.and_then(|second| does(&plain(second.name)));
             let name = plain(instruction.opcode.name);
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
-            Some(Step { instruction, does, second })
+            Some(Step { instruction, does, second, vector: prepare(self.set, &instruction) })
         };
         self.steps.get(place)?.get_or_init(decoded).as_ref()
     }

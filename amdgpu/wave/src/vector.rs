@@ -2,6 +2,7 @@
 
 use isa::decode::{Behind, Instruction};
 use isa::operand::{Operand, Special};
+use isa::table::InstructionSet;
 
 use crate::lane::{Does, Half};
 use crate::numbers::{f, h, of_f, of_h};
@@ -9,6 +10,7 @@ use crate::program::{Program, Step};
 use crate::state::{Wave, constant_of};
 
 /// Where the values of a source come from, and what is done to them first.
+#[derive(Clone, Copy, Debug)]
 struct Source {
     from: From,
     bits: u32,
@@ -18,13 +20,30 @@ struct Source {
     flip: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum From {
     Register(usize),
+    Scalar(Operand),
     Fixed(u64),
 }
 
+type Sources = [Option<Source>; 3];
+
+/// What of a vector instruction is the same each time it is executed.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    sources: Sources,
+    target: Option<Target>,
+    /// The second of two in one, and the first, which the fields above are of.
+    second: Option<(Sources, Option<Target>)>,
+    /// The lane mask that it reads, if that is not the one that comparisons make.
+    mask: Option<Operand>,
+    /// The lane mask that it makes, likewise.
+    made: Option<Operand>,
+}
+
 /// Where results go to.
+#[derive(Clone, Copy, Debug)]
 struct Target {
     register: usize,
     bits: u32,
@@ -37,24 +56,70 @@ struct Target {
 /// The result of a vector instruction: why it cannot be executed.
 pub type Done = Result<(), String>;
 
+/// Looks up once what an instruction reads and writes.
+pub fn prepare(set: &'static InstructionSet, instruction: &Instruction) -> Prepared {
+    let reader = Reader { set, instruction };
+    if let Some(second) = instruction.second {
+        let half = |name, part| (reader.sources_of_half(name, part), reader.target(&format!("vdst{part}")));
+        let (sources, target) = half(instruction.opcode.name, "x");
+        return Prepared { sources, target, second: Some(half(second.name, "y")), mask: None, made: None };
+    }
+    let masks = instruction.declared("src2").is_some_and(|declared| declared.format == "M64");
+    let scalar = |name| instruction.operand(set, name).filter(|to| !matches!(to, Operand::Vector(_)));
+    Prepared {
+        sources: reader.sources(),
+        target: reader.target("vdst"),
+        second: None,
+        mask: if masks { instruction.operand(set, "src2") } else { None },
+        made: match instruction.format.name {
+            "VOP3SD" => scalar("sdst"),
+            "VOP3_SDST" => scalar("vdst"),
+            _ => None,
+        },
+    }
+}
+
 /// Executes a vector instruction.
 pub fn run(program: &Program, step: &Step, wave: &mut Wave) -> Done {
-    let reader = Reader { program, instruction: &step.instruction };
-    if let Some(second) = step.instruction.second {
-        // Both read before one writes.
+    let prepared = &step.vector;
+    let work = Work { set: program.set, instruction: &step.instruction, prepared };
+    if let (Some(second), Some((sources, target))) = (step.instruction.second, prepared.second) {
         let names = (step.instruction.opcode.name, second.name);
         let does = step.does.zip(step.second).ok_or_else(|| format!("{} :: {} is not known", names.0, names.1))?;
-        let first = reader.half_of_two(wave, does.0, names.0, "x")?;
-        let second = reader.half_of_two(wave, does.1, names.1, "y")?;
+        // Both read before one writes.
+        let first = half_of_two(wave, does.0, prepared.sources, prepared.target)?;
+        let second = half_of_two(wave, does.1, sources, target)?;
         wave.write(&first);
         wave.write(&second);
         return Ok(());
     }
     match step.does {
-        Some(does) => reader.each_lane(wave, does),
-        None => reader.across_lanes(wave),
+        Some(does) => work.each_lane(wave, does),
+        None => work.across_lanes(wave),
     }
 }
+
+fn half_of_two(wave: &Wave, does: Does, sources: Sources, target: Option<Target>) -> Result<Written, String> {
+    let sources = wave.resolved(sources);
+    let mut values = [0; 64];
+    for lane in wave.on() {
+        let [a, b, c] = [0, 1, 2].map(|place| wave.read(sources[place].as_ref(), lane));
+        values[lane] = match does {
+            Does::Value(value) => value(a, b, c),
+            Does::Choose => {
+                if wave.vcc >> lane & 1 != 0 {
+                    b
+                } else {
+                    a
+                }
+            }
+            _ => return Err("it is not known as one of two".into()),
+        };
+    }
+    Ok(Written { target: target.ok_or(NOWHERE)?, lanes: wave.exec, values })
+}
+
+const NOWHERE: &str = "the destination is no vector register";
 
 /// What is to be written to a register.
 struct Written {
@@ -63,20 +128,28 @@ struct Written {
     values: [u64; 64],
 }
 
+/// Reads an instruction's fields.
 struct Reader<'a> {
-    program: &'a Program,
+    set: &'static InstructionSet,
     instruction: &'a Instruction,
 }
 
+/// An instruction that is executed.
+struct Work<'a> {
+    set: &'static InstructionSet,
+    instruction: &'a Instruction,
+    prepared: &'a Prepared,
+}
+
 impl Reader<'_> {
-    fn source(&self, wave: &Wave, name: &str) -> Option<Source> {
+    fn source(&self, name: &str) -> Option<Source> {
         let field = name.replace('x', "y");
         let declared = self.instruction.declared(name).or_else(|| self.instruction.declared(&field))?;
         let behind = match (name, self.instruction.behind) {
-            ("src0", Behind::Dpp16 | Behind::Dpp8 { .. }) => self.instruction.source_behind(self.program.set),
+            ("src0", Behind::Dpp16 | Behind::Dpp8 { .. }) => self.instruction.source_behind(self.set),
             _ => None,
         };
-        let operand = behind.or_else(|| self.instruction.operand(self.program.set, name))?;
+        let operand = behind.or_else(|| self.instruction.operand(self.set, name))?;
         let place = match name {
             "src0" => 0,
             "src1" | "vsrc1" => 1,
@@ -97,52 +170,67 @@ impl Reader<'_> {
         let from = match operand {
             Operand::Vector(register) => From::Register(register as usize),
             Operand::Literal(word) if declared.format == "F64" => From::Fixed(u64::from(word) << 32),
-            Operand::Scalar(_) | Operand::Special(_) => From::Fixed(wave.value(operand, declared.bits)),
+            Operand::Scalar(_) | Operand::Special(_) => From::Scalar(operand),
             constant => From::Fixed(constant_of(constant, declared.bits)),
         };
         Some(Source { from, bits: declared.bits, high: high && matches!(operand, Operand::Vector(_)), keep, flip })
     }
 
-    fn sources(&self, wave: &Wave) -> [Option<Source>; 3] {
-        let name = self.instruction.opcode.name;
-        let literal = || {
-            let word = self.instruction.literal().into();
-            Some(Source { from: From::Fixed(word), bits: 32, high: false, keep: u64::MAX, flip: 0 })
-        };
-        let first = self.source(wave, "src0");
-        let second = self.source(wave, "src1").or_else(|| self.source(wave, "vsrc1"));
-        if name.starts_with("V_FMAMK") {
-            [first, literal(), second]
-        } else if name.starts_with("V_FMAAK") {
-            [first, second, literal()]
-        } else if name.starts_with("V_FMAC") {
-            [first, second, self.source_of_target()]
+    /// The literal as a source.
+    fn literal(&self) -> Option<Source> {
+        let word = self.instruction.literal().into();
+        Some(Source { from: From::Fixed(word), bits: 32, high: false, keep: u64::MAX, flip: 0 })
+    }
+
+    /// What lies in the destination, as a source.
+    fn old(&self, name: &str) -> Option<Source> {
+        let Target { register, bits, .. } = self.target(name)?;
+        Some(Source { from: From::Register(register), bits, high: false, keep: u64::MAX, flip: 0 })
+    }
+
+    fn sources(&self) -> Sources {
+        let second = self.source("src1").or_else(|| self.source("vsrc1"));
+        let third = || self.source("src2");
+        self.arranged(self.instruction.opcode.name, self.source("src0"), second, third, "vdst")
+    }
+
+    fn sources_of_half(&self, name: &str, part: &str) -> Sources {
+        let [first, second] = [format!("src{part}0"), format!("vsrc{part}1")].map(|field| self.source(&field));
+        self.arranged(name, first, second, || None, &format!("vdst{part}"))
+    }
+
+    fn arranged(
+        &self,
+        name: &str,
+        first: Option<Source>,
+        second: Option<Source>,
+        third: impl Fn() -> Option<Source>,
+        target: &str,
+    ) -> Sources {
+        if name.contains("FMAMK") {
+            [first, self.literal(), second]
+        } else if name.contains("FMAAK") {
+            [first, second, self.literal()]
+        } else if name.contains("FMAC") {
+            [first, second, self.old(target)]
         } else {
-            [first, second, self.source(wave, "src2")]
+            [first, second, third()]
         }
     }
 
-    fn source_of_target(&self) -> Option<Source> {
-        let declared = self.instruction.declared("vdst")?;
-        let register = self.instruction.number("vdst") as usize;
-        Some(Source { from: From::Register(register), bits: declared.bits, high: false, keep: u64::MAX, flip: 0 })
-    }
-
-    fn target(&self, name: &str) -> Result<Target, String> {
-        let declared = self.instruction.declared(name).or_else(|| self.instruction.declared(&name.replace('x', "y")));
-        let declared = declared.ok_or("no destination")?;
-        let Some(Operand::Vector(register)) = self.instruction.operand(self.program.set, name) else {
-            return Err("the destination is no vector register".into());
-        };
-        let half = match (declared.bits, self.instruction.format.bytes) {
-            (16, 4) if register & 128 != 0 => Half::High,
-            (16, 8) if self.instruction.number("opsel") & 8 != 0 => Half::High,
-            (16, _) => Half::Low,
+    fn target(&self, name: &str) -> Option<Target> {
+        let declared =
+            self.instruction.declared(name).or_else(|| self.instruction.declared(&name.replace('x', "y")))?;
+        let Some(Operand::Vector(register)) = self.instruction.operand(self.set, name) else { return None };
+        let short = declared.bits == 16;
+        let half = match (short, self.instruction.format.bytes) {
+            (true, 4) if register & 128 != 0 => Half::High,
+            (true, 8) if self.instruction.number("opsel") & 8 != 0 => Half::High,
+            (true, _) => Half::Low,
             _ => Half::Whole,
         };
-        let register =
-            if declared.bits == 16 && self.instruction.format.bytes == 4 { register & 127 } else { register };
-        Ok(Target {
+        let register = if short && self.instruction.format.bytes == 4 { register & 127 } else { register };
+        Some(Target {
             register: register as usize,
             bits: declared.bits,
             half,
@@ -151,44 +239,9 @@ impl Reader<'_> {
             factor: self.instruction.number("omod"),
         })
     }
+}
 
-    fn half_of_two(&self, wave: &Wave, does: Does, name: &str, part: &str) -> Result<Written, String> {
-        let first = self.source(wave, &format!("src{part}0"));
-        let second = self.source(wave, &format!("vsrc{part}1"));
-        let literal = || {
-            let word = self.instruction.literal().into();
-            Some(Source { from: From::Fixed(word), bits: 32, high: false, keep: u64::MAX, flip: 0 })
-        };
-        let target = self.target(&format!("vdst{part}"))?;
-        let old =
-            || Some(Source { from: From::Register(target.register), bits: 32, high: false, keep: u64::MAX, flip: 0 });
-        let sources = if name.contains("FMAMK") {
-            [first, literal(), second]
-        } else if name.contains("FMAAK") {
-            [first, second, literal()]
-        } else if name.contains("FMAC") {
-            [first, second, old()]
-        } else {
-            [first, second, None]
-        };
-        let mut values = [0; 64];
-        for lane in wave.on() {
-            let [a, b, c] = [0, 1, 2].map(|place| wave.read(sources[place].as_ref(), lane));
-            values[lane] = match does {
-                Does::Value(value) => value(a, b, c),
-                Does::Choose => {
-                    if wave.vcc >> lane & 1 != 0 {
-                        b
-                    } else {
-                        a
-                    }
-                }
-                _ => return Err(format!("{name} is not known as one of two")),
-            };
-        }
-        Ok(Written { target, lanes: wave.exec, values })
-    }
-
+impl Work<'_> {
     /// The lane that each lane's first source is of, and the lanes that are written.
     fn lanes(&self, wave: &Wave) -> Result<([Option<usize>; 64], u64), String> {
         let mut from: [Option<usize>; 64] = std::array::from_fn(Some);
@@ -223,9 +276,9 @@ impl Reader<'_> {
     }
 
     fn each_lane(&self, wave: &mut Wave, does: Does) -> Done {
-        let sources = self.sources(wave);
+        let sources = wave.resolved(self.prepared.sources);
         let (from, lanes) = self.lanes(wave)?;
-        let mask = self.mask(wave);
+        let mask = self.prepared.mask.map_or(wave.vcc, |operand| wave.value(operand, wave.mask_bits()));
         let (mut values, mut bits) = ([0; 64], 0u64);
         for lane in (0..wave.lanes).filter(|lane| lanes >> lane & 1 != 0) {
             let a = from[lane].map_or(0, |from| wave.read(sources[0].as_ref(), from));
@@ -248,34 +301,24 @@ impl Reader<'_> {
             Does::TestLanes(_) => wave.exec = bits,
             Does::Carry(_) => {
                 self.set_mask(wave, bits);
-                wave.write(&Written { target: self.target("vdst")?, lanes, values });
+                wave.write(&Written { target: self.target()?, lanes, values });
             }
             Does::Mixed(half) => {
-                let target = Target { half, bits: if half == Half::Whole { 32 } else { 16 }, ..self.target("vdst")? };
+                let target = Target { half, bits: if half == Half::Whole { 32 } else { 16 }, ..self.target()? };
                 wave.write(&Written { target, lanes, values });
             }
-            _ => wave.write(&Written { target: self.target("vdst")?, lanes, values }),
+            _ => wave.write(&Written { target: self.target()?, lanes, values }),
         }
         Ok(())
     }
 
-    /// The mask of lanes that is read: the third source, or that of comparisons.
-    fn mask(&self, wave: &Wave) -> u64 {
-        let masks = self.instruction.declared("src2").is_some_and(|declared| declared.format == "M64");
-        let operand = if masks { self.instruction.operand(self.program.set, "src2") } else { None };
-        operand.map_or(wave.vcc, |operand| wave.value(operand, wave.mask_bits()))
+    fn target(&self) -> Result<Target, String> {
+        self.prepared.target.ok_or_else(|| NOWHERE.into())
     }
 
     fn set_mask(&self, wave: &mut Wave, bits: u64) {
-        let scalar =
-            |name| self.instruction.operand(self.program.set, name).filter(|to| !matches!(to, Operand::Vector(_)));
-        let vcc = Operand::Special(Special::Vcc);
-        let to = match self.instruction.format.name {
-            "VOP3SD" => scalar("sdst"),
-            "VOP3_SDST" => scalar("vdst"),
-            _ => None,
-        };
-        wave.set(to.unwrap_or(vcc), wave.mask_bits(), bits);
+        let to = self.prepared.made.unwrap_or(Operand::Special(Special::Vcc));
+        wave.set(to, wave.mask_bits(), bits);
     }
 
     /// Two values of 16 bits in a word.
@@ -313,8 +356,8 @@ impl Reader<'_> {
     fn across_lanes(&self, wave: &mut Wave) -> Done {
         let name = self.instruction.opcode.name;
         let stem = name.strip_suffix("_E32").or_else(|| name.strip_suffix("_E64")).unwrap_or(name);
-        let sources = self.sources(wave);
-        let to = self.instruction.operand(self.program.set, "vdst");
+        let sources = wave.resolved(self.prepared.sources);
+        let to = self.instruction.operand(self.set, "vdst");
         match stem {
             "V_NOP" => {}
             "V_READFIRSTLANE_B32" => {
@@ -334,7 +377,7 @@ impl Reader<'_> {
                     let ones = (wave.read(sources[0].as_ref(), lane) & below).count_ones();
                     *value = (wave.read(sources[1].as_ref(), lane) + u64::from(ones)) & 0xffff_ffff;
                 }
-                wave.write(&Written { target: self.target("vdst")?, lanes: wave.exec, values });
+                wave.write(&Written { target: self.target()?, lanes: wave.exec, values });
             }
             "V_PERMLANEX16_B32" => {
                 let selected = wave.read(sources[1].as_ref(), 0) | wave.read(sources[2].as_ref(), 0) << 32;
@@ -350,7 +393,7 @@ impl Reader<'_> {
                         lanes |= 1 << lane;
                     }
                 }
-                wave.write(&Written { target: self.target("vdst")?, lanes: lanes & wave.exec, values });
+                wave.write(&Written { target: self.target()?, lanes: lanes & wave.exec, values });
             }
             "V_DOT4_I32_IU8" => {
                 let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
@@ -364,7 +407,7 @@ impl Reader<'_> {
                     let products = (0..4).map(|place| byte(a, place, signed[0]) * byte(b, place, signed[1]));
                     *value = u64::from((c as i32).wrapping_add(products.sum()) as u32);
                 }
-                wave.write(&Written { target: self.target("vdst")?, lanes: wave.exec, values });
+                wave.write(&Written { target: self.target()?, lanes: wave.exec, values });
             }
             "V_WMMA_I32_16X16X16_IU8" => self.multiply_bytes(wave)?,
             _ => return Err(format!("{name} is not known")),
@@ -375,7 +418,7 @@ impl Reader<'_> {
     /// The product of two matrices of 16x16 bytes, added to one of 32 bits, in waves of 32: a lane has a row of the first
     /// and a column of the second matrix, the lanes from 16 on those of the lanes below, and every other row of the third.
     fn multiply_bytes(&self, wave: &mut Wave) -> Done {
-        let register = |name| match self.instruction.operand(self.program.set, name) {
+        let register = |name| match self.instruction.operand(self.set, name) {
             Some(Operand::Vector(register)) => Ok(register as usize),
             other => Err(format!("a matrix in {other:?} is not known")),
         };
@@ -392,7 +435,7 @@ impl Reader<'_> {
         for (step, sums) in sums.iter_mut().enumerate() {
             for (lane, sum) in sums.iter_mut().enumerate() {
                 let (row, column) = (2 * step + lane / 16, lane % 16);
-                let start = match self.instruction.operand(self.program.set, "src2") {
+                let start = match self.instruction.operand(self.set, "src2") {
                     Some(Operand::Vector(register)) => wave.vectors[register as usize + step][lane],
                     Some(constant) => wave.word(constant),
                     None => 0,
@@ -425,10 +468,20 @@ fn in_row(control: u32, lane: usize) -> Result<Option<usize>, String> {
 }
 
 impl Wave {
+    /// Sources with the values that scalar registers have now.
+    fn resolved(&self, sources: Sources) -> Sources {
+        sources.map(|source| {
+            let source = source?;
+            let From::Scalar(operand) = source.from else { return Some(source) };
+            Some(Source { from: From::Fixed(self.value(operand, source.bits)), ..source })
+        })
+    }
+
     fn read(&self, source: Option<&Source>, lane: usize) -> u64 {
         let Some(source) = source else { return 0 };
         let raw = match source.from {
             From::Fixed(value) => value,
+            From::Scalar(operand) => self.value(operand, source.bits),
             From::Register(register) => {
                 let low = u64::from(self.vectors[register][lane]);
                 match source.bits {
