@@ -19,10 +19,10 @@ export ARCH
 
 # Run by `test` after the tool's own tests, so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects machine-code
+PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects machine-code model-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu planner bench-gpu bench-host rocm-toolchain code-objects machine-code \
+.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu planner bench-gpu bench-host rocm-toolchain code-objects machine-code model-tests \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -106,6 +106,12 @@ MACHINE_CODE ?= tests/kernels
 
 machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on what AMD's compiler makes for gfx1100, executed in software (MACHINE_CODE=tests/kernels/test_cast.py).
 	$(BIN)/pytest -n auto --dist loadfile $(MACHINE_CODE) --machine-code gfx1100
+
+# The tests that run on AMD's runtime.
+MODEL_TESTS ?= tests/kernels/test_softmax.py
+
+model-tests: setup amdgpu planner rocm-toolchain ## Run kernel tests on AMD's own runtime and hipRTC, on a modelled gfx1100 (MODEL_TESTS=tests/kernels).
+	$(BIN)/python -m codegen.amdgpu.runtime gfx1100 -m pytest -n 0 -p no:cacheprovider $(MODEL_TESTS)
 
 kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
 	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator

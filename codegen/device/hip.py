@@ -72,7 +72,7 @@ class Device:
 
     @property
     def target(self) -> str:
-        """`amd`, `emulator` or `nvidia`."""
+        """`amd`, `model`, `emulator` or `nvidia`."""
         return self.libraries.target
 
     def _attribute(self, attribute: int) -> int:

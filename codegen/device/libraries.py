@@ -14,6 +14,10 @@ FOLDER_VARIABLE = "CANDLE_ROCM_HIP"
 """Environment variable: a folder with libamdhip64.so and libhiprtc.so to use instead of what is found."""
 
 
+MODEL_VARIABLE = "HSA_MODEL_LIB"
+"""Environment variable of ROCr: a library in place of a GPU."""
+
+
 def emulator_folder() -> Path:
     """Where `make emulator`, `verify` and `candle-rocm emulator` put the emulated device's libraries."""
     return EMULATED_DEVICE.target / "release"
@@ -26,7 +30,8 @@ class Libraries:
     hip: ctypes.CDLL
     hiprtc: ctypes.CDLL
     target: str
-    """`amd`, `emulator` or `nvidia` (HIP on NVIDIA): what results obtained with them may be called."""
+    """`amd`, `model` (AMD's runtime on a modelled GPU), `emulator` or `nvidia` (HIP on NVIDIA): what results obtained with
+    them may be called."""
     folder: str
     """Where they were found; empty for the loader's own search."""
 
@@ -75,4 +80,4 @@ def _target(hip: ctypes.CDLL) -> str:
     for function, target in (("candle_rocm_emulator_last_report", "emulator"), ("candle_rocm_on_nvidia", "nvidia")):
         if hasattr(hip, function):
             return target
-    return "amd"
+    return "model" if MODEL_VARIABLE in os.environ else "amd"

@@ -120,6 +120,7 @@ pub unsafe extern "C" fn amdgpu_launch(
         let mut launch = Launch {
             grid: [sizes[0], sizes[1], sizes[2]],
             block: [sizes[3], sizes[4], sizes[5]],
+            threads: None,
             lds,
             arguments: arguments as u64,
             packet: 0,

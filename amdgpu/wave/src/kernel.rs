@@ -37,6 +37,8 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// Threads of a block in each direction.
     pub block: [u32; 3],
+    /// All threads in each direction, where the last blocks have fewer.
+    pub threads: Option<[u32; 3]>,
     /// Bytes of LDS beyond those that the kernel has.
     pub lds: usize,
     /// Where its arguments lie.
@@ -52,8 +54,9 @@ impl Launch {
         for (place, count) in self.block.iter().enumerate() {
             packet[4 + 2 * place..6 + 2 * place].copy_from_slice(&(*count as u16).to_le_bytes());
         }
-        for (place, (blocks, threads)) in self.grid.iter().zip(self.block).enumerate() {
-            packet[12 + 4 * place..16 + 4 * place].copy_from_slice(&(blocks * threads).to_le_bytes());
+        let whole = [0, 1, 2].map(|axis| self.grid[axis] * self.block[axis]);
+        for (place, threads) in self.threads.unwrap_or(whole).iter().enumerate() {
+            packet[12 + 4 * place..16 + 4 * place].copy_from_slice(&threads.to_le_bytes());
         }
         packet
     }
@@ -94,22 +97,40 @@ impl Code {
         let found = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok(&descriptor);
         let symbol = file.symbols().find(found).ok_or_else(|| format!("no kernel {name}"))?;
         let bytes = bytes_at(&file, symbol.address(), 64).ok_or("no descriptor")?;
-        let word = |place: usize| u32::from_le_bytes(bytes[place..place + 4].try_into().expect("4 bytes"));
-        let offset = i64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
-        let entry = symbol.address().wrapping_add_signed(offset).wrapping_sub(self.program.start);
-        let given = u16::from_le_bytes([bytes[56], bytes[57]]);
-        Ok(Kernel {
-            program: Arc::clone(&self.program),
-            entry: entry as usize / 4,
-            lanes: if given >> WAVE32 & 1 != 0 { 32 } else { 64 },
-            lds: word(0) as usize,
-            given,
-            resources: word(52),
-        })
+        Ok(Kernel::new(Arc::clone(&self.program), symbol.address(), bytes.try_into().expect("64 bytes")))
     }
 }
 
 impl Kernel {
+    /// The kernel whose descriptor has these bytes and this address, which counts as the program's addresses do.
+    pub fn new(program: Arc<Program>, address: u64, descriptor: &[u8; 64]) -> Self {
+        let word = |place: usize| u32::from_le_bytes(descriptor[place..place + 4].try_into().expect("4 bytes"));
+        let given = u16::from_le_bytes([descriptor[56], descriptor[57]]);
+        Self {
+            entry: Self::entry(address, descriptor).wrapping_sub(program.start) as usize / 4,
+            program,
+            lanes: if given >> WAVE32 & 1 != 0 { 32 } else { 64 },
+            lds: word(0) as usize,
+            given,
+            resources: word(52),
+        }
+    }
+
+    /// The address of the first instruction.
+    pub fn entry(address: u64, descriptor: &[u8; 64]) -> u64 {
+        address.wrapping_add_signed(i64::from_le_bytes(descriptor[16..24].try_into().expect("8 bytes")))
+    }
+
+    /// The code that it is part of.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Bytes of LDS that it has itself.
+    pub fn lds(&self) -> usize {
+        self.lds
+    }
+
     /// Runs a launch, a block after another. Returns how many instructions were executed, each once for a wave.
     ///
     /// # Errors
@@ -139,8 +160,16 @@ impl Kernel {
             wave.exec = u64::MAX >> (64 - count);
             for lane in 0..count {
                 let thread = first + lane;
-                let [x, y, z] = [thread % width, thread / width % height, thread / width / height];
-                wave.vectors[0][lane] = (x | y << 10 | z << 20) as u32;
+                let place =
+                    [thread % width, thread / width % height, thread / width / height].map(|place| place as u32);
+                wave.vectors[0][lane] = place[0] | place[1] << 10 | place[2] << 20;
+                let is_there = |axis: usize| {
+                    let number = block[axis] * launch.block[axis] + place[axis];
+                    launch.threads.is_none_or(|threads| number < threads[axis])
+                };
+                if !(0..3).all(is_there) {
+                    wave.exec &= !(1 << lane);
+                }
             }
             self.set_scalars(&mut wave, launch, block);
             wave

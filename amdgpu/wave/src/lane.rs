@@ -138,6 +138,8 @@ fn value(name: &str) -> Option<Value> {
             if bits == 0 { 0 } else { w((field << (32 - bits)) as i32 >> (32 - bits)) }
         },
         "V_BFREV_B32" => |a, _, _| u64::from((a as u32).reverse_bits()),
+        "V_BCNT_U32_B32" => |a, b, _| word(u64::from(a.count_ones()) + b),
+        "V_CTZ_I32_B32" => |a, _, _| if a == 0 { w(-1) } else { u64::from((a as u32).trailing_zeros()) },
         "V_CLZ_I32_U32" => |a, _, _| if a == 0 { w(-1) } else { u64::from((a as u32).leading_zeros()) },
         "V_CLS_I32" => |a, _, _| {
             let same = if i(a) < 0 { (a as u32).leading_ones() } else { (a as u32).leading_zeros() };

@@ -31,7 +31,7 @@ fn execute(arguments: &[String]) -> Result<u64, Box<dyn std::error::Error>> {
     };
     let kernel = Code::new(fs::read(file)?, card)?.kernel(name)?;
     let (grid, block) = (three(grid)?, three(block)?);
-    let launch = Launch { grid, block, lds: lds.parse()?, arguments: ARGUMENTS, packet: PACKET };
+    let launch = Launch { grid, block, threads: None, lds: lds.parse()?, arguments: ARGUMENTS, packet: PACKET };
     let mut memory = Regions::default();
     memory.add(ARGUMENTS, bytes(given)?);
     memory.add(PACKET, launch.packet_bytes().to_vec());

@@ -17,7 +17,7 @@ pub struct Program {
     pub start: u64,
     words: Vec<u32>,
     /// Decoded when they are first executed: where a jump leads is not known, so each word may be the first of one.
-    steps: Vec<OnceLock<Option<Step>>>,
+    steps: Vec<OnceLock<Option<Box<Step>>>>,
 }
 
 /// An instruction, ready to be executed.
@@ -46,6 +46,11 @@ impl Program {
         Self { set, start, words, steps }
     }
 
+    /// Its words.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
     /// The instruction at a place.
     pub fn step(&self, place: usize) -> Option<&Step> {
         let decoded = || {
@@ -53,9 +58,9 @@ impl Program {
             let second = instruction.second.and_then(|second| does(&plain(second.name)));
             let name = plain(instruction.opcode.name);
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
-            Some(Step { instruction, does, second, vector: prepare(self.set, &instruction) })
+            Some(Box::new(Step { instruction, does, second, vector: prepare(self.set, &instruction) }))
         };
-        self.steps.get(place)?.get_or_init(decoded).as_ref()
+        self.steps.get(place)?.get_or_init(decoded).as_deref()
     }
 }
 

@@ -65,6 +65,8 @@ pub fn run(program: &Program, instruction: &Instruction, wave: &mut Wave) -> Don
         "S_PACK_LL_B32_B16" => (Some(a & 0xffff | (b & 0xffff) << 16), None),
         "S_PACK_LH_B32_B16" => (Some(a & 0xffff | b & 0xffff_0000), None),
         "S_PACK_HH_B32_B16" => (Some(a >> 16 & 0xffff | b & 0xffff_0000), None),
+        "S_BCNT1_I32_B32" | "S_BCNT1_I32_B64" => tested(a.count_ones().into()),
+        "S_BCNT0_I32_B32" | "S_BCNT0_I32_B64" => tested((!a & whole).count_ones().into()),
         "S_BITCMP0_B32" => (None, Some(a >> (b & 31) & 1 == 0)),
         "S_BITCMP1_B32" => (None, Some(a >> (b & 31) & 1 == 1)),
         _ if stem == "S_AND" => tested(a & b),

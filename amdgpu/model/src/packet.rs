@@ -1,0 +1,106 @@
+//! Packets of AQL queues: launches of kernels, and waits for signals.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use wave::kernel::{Kernel, Launch};
+use wave::program::Program;
+
+use crate::memory::Window;
+
+/// Bytes of a packet.
+pub const BYTES: usize = 64;
+/// Bytes of code before and behind a kernel's first instruction that it may jump to.
+const AROUND: u64 = 512 << 10;
+/// How long a wait for a signal sleeps at a time.
+const NAP: Duration = Duration::from_micros(20);
+
+/// Kernels that were launched, by the address of their descriptors.
+#[derive(Default)]
+pub struct Kernels(HashMap<u64, Kernel>);
+
+/// What kinds of packets there are.
+pub const INVALID: u8 = 1;
+const DISPATCH: u8 = 2;
+const BARRIER_AND: u8 = 3;
+const BARRIER_OR: u8 = 5;
+
+/// Does what a packet says.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn process(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels, at: u64) -> Result<(), String> {
+    match packet[0] {
+        DISPATCH => dispatch(packet, window, kernels, at),
+        BARRIER_AND | BARRIER_OR => wait(packet, window),
+        // What a vendor's packet says is about this library's caches, of which there are none.
+        _ => Ok(()),
+    }
+}
+
+fn number(packet: &[u8; BYTES], place: usize) -> u64 {
+    u64::from_le_bytes(packet[place..place + 8].try_into().expect("8 bytes"))
+}
+
+fn word(packet: &[u8; BYTES], place: usize) -> u32 {
+    u32::from_le_bytes(packet[place..place + 4].try_into().expect("4 bytes"))
+}
+
+fn dispatch(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels, at: u64) -> Result<(), String> {
+    let block = [4, 6, 8].map(|place| u32::from(u16::from_le_bytes([packet[place], packet[place + 1]])).max(1));
+    let threads = [12, 16, 20].map(|place| word(packet, place).max(1));
+    let kernel = kernels.at(number(packet, 32), window)?;
+    let launch = Launch {
+        grid: [0, 1, 2].map(|axis| threads[axis].div_ceil(block[axis])),
+        block,
+        threads: Some(threads),
+        // The packet counts those that the kernel has itself.
+        lds: (word(packet, 28) as usize).saturating_sub(kernel.lds()),
+        arguments: number(packet, 40),
+        packet: at,
+    };
+    kernel.run(&launch, window).map(|_| ()).map_err(|fault| format!("the kernel at {:#x}: {fault}", number(packet, 32)))
+}
+
+/// Waits until all, or one, of the signals that a packet names are 0.
+fn wait(packet: &[u8; BYTES], window: &mut Window) -> Result<(), String> {
+    let signals = (0..5).map(|place| number(packet, 8 + 8 * place)).filter(|signal| *signal != 0);
+    let signals: Vec<_> = signals.collect();
+    let is_done =
+        |window: &mut Window, signal: u64| Ok::<_, String>(i64::from_le_bytes(window.number(signal + 8)?) == 0);
+    loop {
+        let mut done = 0;
+        for signal in &signals {
+            done += usize::from(is_done(window, *signal)?);
+        }
+        if done == signals.len() || (packet[0] == BARRIER_OR && done > 0) {
+            return Ok(());
+        }
+        thread::sleep(NAP);
+    }
+}
+
+impl Kernels {
+    /// The kernel whose descriptor lies at an address.
+    fn at(&mut self, address: u64, window: &mut Window) -> Result<Kernel, String> {
+        let descriptor: [u8; 64] = window.number(address)?;
+        let entry = Kernel::entry(address, &descriptor);
+        let (first, end) = window.around(entry)?;
+        let start = entry.saturating_sub(AROUND).max(first);
+        let mut bytes = vec![0; ((entry + AROUND).min(end) - start) as usize];
+        wave::memory::Memory::read(window, start, &mut bytes)?;
+        let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
+        let words: Vec<_> = words.collect();
+        // Other code may lie there by now.
+        if let Some(kernel) = self.0.get(&address).filter(|kernel| kernel.program().words() == words) {
+            return Ok(kernel.clone());
+        }
+        let card = std::env::var("CANDLE_ROCM_MODEL_CARD").unwrap_or_else(|_| "gfx1100".into());
+        let set = isa::of_card(&card).ok_or_else(|| format!("{card} has no instruction set here"))?;
+        let kernel = Kernel::new(Arc::new(Program::new(set, start, words)), address, &descriptor);
+        self.0.insert(address, kernel.clone());
+        Ok(kernel)
+    }
+}

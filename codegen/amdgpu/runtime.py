@@ -1,0 +1,70 @@
+"""AMD's own runtime on a modelled GPU: libamdhip64, ROCr and hipRTC as Debian packages them, on `amdgpu/model`.
+
+`python -m codegen.amdgpu.runtime gfx1100 ARGUMENTS` runs this Python with these arguments there. What runs so is "AMD's
+runtime on a modelled GPU", and neither ROCm on a GPU nor the emulated device.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codegen.amdgpu.topology import CARDS, write_topology
+from codegen.errors import CandleRocmError, ToolchainMissing, UsageError
+from codegen.paths import build_folder
+from codegen.rocm.fetch import fetched
+from codegen.rocm.packages import NEWEST, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+LOADER = f"{LIBRARIES}/ld-linux-x86-64.so.2"
+"""Of the packages' own C library, which is newer than that of most systems."""
+
+
+def main() -> None:
+    """Run Python on the modelled GPU, in place of this process."""
+    try:
+        command, variables = started(sys.argv[1:])
+    except CandleRocmError as error:
+        sys.exit(str(error))
+    os.execve(command[0], command, {**os.environ, **variables})
+
+
+def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The command that runs this Python with arguments on the card that they begin with, and its variables.
+
+    Raises:
+        UsageError: there is no such card.
+        ToolchainMissing: the packages were not fetched, or the model is not built.
+    """
+    card = CARDS.get(arguments[0] if arguments else "")
+    if card is None:
+        raise UsageError(f"expected a card first, one of {', '.join(CARDS)}")
+    part = fetched(NEWEST, Part.COMPILER)
+    if part is None:
+        raise ToolchainMissing("AMD's runtime was not fetched", remedy="make rocm-toolchain")
+    model = build_folder() / "amdgpu/release/libmodel.so"
+    if not model.is_file():
+        raise ToolchainMissing("the modelled GPU is not built", remedy="make amdgpu")
+    topology = build_folder() / "amdgpu/topology" / card.name
+    write_topology(topology, card)
+    libraries = part.folder / "root" / LIBRARIES
+    python = [str(Path(sys.executable).resolve()), *arguments[1:]]
+    # With this name, Python finds its virtual environment.
+    command = [str(part.folder / "root" / LOADER), "--library-path", str(libraries), "--argv0", sys.executable]
+    return [*command, *python], {
+        "HSA_MODEL_LIB": str(model),
+        "HSA_MODEL_TOPOLOGY": str(topology),
+        "CANDLE_ROCM_MODEL_CARD": card.name,
+        "CANDLE_ROCM_HIP": str(libraries),
+        # The model cannot use the host's memory in place, which HIP would do for large copies.
+        "GPU_PINNED_MIN_XFER_SIZE": str(1 << 20),
+    }
+
+
+if __name__ == "__main__":
+    main()
