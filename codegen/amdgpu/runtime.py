@@ -43,7 +43,7 @@ def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """
     card = CARDS.get(arguments[0] if arguments else "")
     if card is None:
-        raise UsageError(f"expected a card first, one of {', '.join(CARDS)}")
+        raise UsageError("expected a card first", remedy=f"name one of {', '.join(CARDS)}")
     part = fetched(NEWEST, Part.COMPILER)
     if part is None:
         raise ToolchainMissing("AMD's runtime was not fetched", remedy="make rocm-toolchain")

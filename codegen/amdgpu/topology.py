@@ -1,4 +1,4 @@
-"""The modelled machine as AMD's runtime reads it: a folder such as the kernel driver has, with one processor and one GPU.
+"""The modelled machine as AMD's runtime reads it: a folder such as the kernel driver has, with a processor and a GPU.
 
 ROCr reads it where `HSA_MODEL_TOPOLOGY` names it. Names and order of the properties are the driver's.
 """
@@ -34,8 +34,7 @@ class Card:
 
 
 CARDS = {
-    card.name: card
-    for card in (Card("gfx1100", 110000, 32, 192, 16, 12, 0x744C, ((1, 32), (2, 6144), (3, 98304))),)
+    card.name: card for card in (Card("gfx1100", 110000, 32, 192, 16, 12, 0x744C, ((1, 32), (2, 6144), (3, 98304))),)
 }
 """Those whose instructions are executed."""
 MEMORY = 4 << 30

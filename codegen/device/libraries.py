@@ -30,8 +30,8 @@ class Libraries:
     hip: ctypes.CDLL
     hiprtc: ctypes.CDLL
     target: str
-    """`amd`, `model` (AMD's runtime on a modelled GPU), `emulator` or `nvidia` (HIP on NVIDIA): what results obtained with
-    them may be called."""
+    """`amd`, `model` (AMD's runtime on a modelled GPU), `emulator` or `nvidia` (HIP on NVIDIA): what results obtained
+    with them may be called."""
     folder: str
     """Where they were found; empty for the loader's own search."""
 
