@@ -59,7 +59,6 @@ def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return [*command, *python], {
         "HSA_MODEL_LIB": str(model),
         "HSA_MODEL_TOPOLOGY": str(topology),
-        "CANDLE_ROCM_MODEL_CARD": card.name,
         "CANDLE_ROCM_HIP": str(libraries),
         # The model cannot use the host's memory in place, which HIP would do for large copies.
         "GPU_PINNED_MIN_XFER_SIZE": str(1 << 20),

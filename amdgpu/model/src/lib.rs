@@ -1,7 +1,7 @@
 //! A GPU in software for AMD's runtime: ROCr loads this library where `HSA_MODEL_LIB` names it.
 //!
 //! ROCr hands out the GPU's memory, which is a window of this process, and makes queues. This library follows the queues
-//! and executes what stands in them. `CANDLE_ROCM_MODEL_CARD` is the card: gfx1100, as the topology has to say, too.
+//! and executes what stands in them. The card is that of the topology, `HSA_MODEL_TOPOLOGY`.
 
 mod memory;
 mod packet;

@@ -1,9 +1,10 @@
 //! Packets of AQL queues: launches of kernels, and waits for signals.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use wave::kernel::{Kernel, Launch};
 use wave::program::Program;
@@ -82,6 +83,14 @@ fn wait(packet: &[u8; BYTES], window: &mut Window) -> Result<(), String> {
     }
 }
 
+/// The card that the topology names, from which ROCr knows it, too.
+fn card() -> Result<String, String> {
+    let folder = std::env::var_os("HSA_MODEL_TOPOLOGY").ok_or("HSA_MODEL_TOPOLOGY is not set")?;
+    let file = PathBuf::from(folder).join("nodes/1/name");
+    let name = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(name.trim().into())
+}
+
 impl Kernels {
     /// The kernel whose descriptor lies at an address.
     fn at(&mut self, address: u64, window: &mut Window) -> Result<Kernel, String> {
@@ -97,7 +106,7 @@ impl Kernels {
         if let Some(kernel) = self.0.get(&address).filter(|kernel| kernel.program().words() == words) {
             return Ok(kernel.clone());
         }
-        let card = std::env::var("CANDLE_ROCM_MODEL_CARD").unwrap_or_else(|_| "gfx1100".into());
+        let card = card()?;
         let set = isa::of_card(&card).ok_or_else(|| format!("{card} has no instruction set here"))?;
         let kernel = Kernel::new(Arc::new(Program::new(set, start, words)), address, &descriptor);
         self.0.insert(address, kernel.clone());
