@@ -24,7 +24,10 @@ pub struct Kernels(HashMap<u64, Kernel>);
 
 /// What kinds of packets there are.
 pub const INVALID: u8 = 1;
+const VENDOR: u8 = 0;
 const DISPATCH: u8 = 2;
+/// AMD's own, in a vendor's packet.
+const BARRIER_VALUE: u8 = 2;
 const BARRIER_AND: u8 = 3;
 const BARRIER_OR: u8 = 5;
 
@@ -36,7 +39,8 @@ pub fn process(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels,
     match packet[0] {
         DISPATCH => dispatch(packet, window, kernels, at),
         BARRIER_AND | BARRIER_OR => wait(packet, window),
-        // What a vendor's packet says is about this library's caches, of which there are none.
+        VENDOR if packet[2] == BARRIER_VALUE => wait_for_value(packet, window),
+        // What else a vendor's packet says is about caches, of which there are none.
         _ => Ok(()),
     }
 }
@@ -89,6 +93,25 @@ fn card() -> Result<String, String> {
     let file = PathBuf::from(folder).join("nodes/1/name");
     let name = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(name.trim().into())
+}
+
+/// Waits until a signal's value fulfils a condition.
+fn wait_for_value(packet: &[u8; BYTES], window: &mut Window) -> Result<(), String> {
+    let (signal, wanted, mask) = (number(packet, 8), number(packet, 16) as i64, number(packet, 24) as i64);
+    loop {
+        let value = i64::from_le_bytes(window.number(signal + 8)?) & mask;
+        let is_met = match word(packet, 32) {
+            0 => value == wanted,
+            1 => value != wanted,
+            2 => value < wanted,
+            3 => value >= wanted,
+            other => return Err(format!("a wait for a signal by the condition {other} is not known")),
+        };
+        if is_met {
+            return Ok(());
+        }
+        thread::sleep(NAP);
+    }
 }
 
 impl Kernels {
