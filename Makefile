@@ -22,7 +22,7 @@ JOBS ?= 2
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects machine-code model-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu planner bench-gpu bench-host rocm-toolchain code-objects machine-code model-tests \
+.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu amdgpu-tables planner bench-gpu bench-host rocm-toolchain code-objects machine-code model-tests \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -80,8 +80,10 @@ nvidia: ## Build HIP's libraries for an NVIDIA GPU (only running them needs CUDA
 # What cargo builds the modelled GPU with.
 AMDGPU_TABLES := build/amdgpu/tables
 
-amdgpu: setup ## Build what decodes AMD's machine code, with tables made of AMD's documents.
+amdgpu-tables: setup
 	$(BIN)/python -m codegen.amdgpu $(AMDGPU_TABLES)
+
+amdgpu: amdgpu-tables ## Build what decodes AMD's machine code, with tables made of AMD's documents.
 	cargo build --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 
 planner: ## Build the backend's launch planner, for the kernel tests and `bench`.
@@ -155,7 +157,7 @@ releases: setup emulator ## Patch real Candle releases; build and test them as c
 newest-release: setup emulator rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
 	$(BIN)/pytest -raP tests/releases/newest
 
-lint: setup ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/, amdgpu/ and planner/ and its dependencies.
+lint: setup amdgpu-tables ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/, amdgpu/ and planner/ and its dependencies.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -167,7 +169,6 @@ lint: setup ## Check Python sources, imports and specs; check the Rust of emulat
 	cargo fmt --all --check --manifest-path nvidia/Cargo.toml
 	cargo clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
 	cargo fmt --all --check --manifest-path amdgpu/Cargo.toml
-	$(BIN)/python -m codegen.amdgpu $(AMDGPU_TABLES)
 	cargo clippy --quiet --release --locked --all-targets --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu -- -D warnings
 	cargo fmt --all --check --manifest-path planner/Cargo.toml
 	cargo clippy --quiet --release --locked --all-targets --manifest-path planner/Cargo.toml --target-dir build/planner -- -D warnings

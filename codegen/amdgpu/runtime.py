@@ -16,13 +16,10 @@ from codegen.errors import CandleRocmError, ToolchainMissing, UsageError
 from codegen.paths import build_folder
 from codegen.rocm.fetch import fetched
 from codegen.rocm.packages import NEWEST, Part
+from codegen.rocm.wrappers import LIBRARIES, LOADER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-LIBRARIES = "usr/lib/x86_64-linux-gnu"
-LOADER = f"{LIBRARIES}/ld-linux-x86-64.so.2"
-"""Of the packages' own C library, which is newer than that of most systems."""
 
 
 def main() -> None:
@@ -52,10 +49,10 @@ def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         raise ToolchainMissing("the modelled GPU is not built", remedy="make amdgpu")
     topology = build_folder() / "amdgpu/topology" / card.name
     write_topology(topology, card)
-    libraries = part.folder / "root" / LIBRARIES
+    libraries = part.root / LIBRARIES
     python = [str(Path(sys.executable).resolve()), *arguments[1:]]
-    # With this name, Python finds its virtual environment.
-    command = [str(part.folder / "root" / LOADER), "--library-path", str(libraries), "--argv0", sys.executable]
+    # The packages' C library is newer than that of most systems. With this name, Python finds its virtual environment.
+    command = [str(part.root / LOADER), "--library-path", str(libraries), "--argv0", sys.executable]
     return [*command, *python], {
         "HSA_MODEL_LIB": str(model),
         "HSA_MODEL_TOPOLOGY": str(topology),

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.spec.loader import load_specs
 from releases.distinct import Run
@@ -18,6 +20,8 @@ TABLE = Path(__file__).with_name("cover.txt")
 HEADER = "# release gating runtime step [crate]: what tests/releases runs. Made by `make regen` (distinct.py).\n"
 NAMED = tuple(os.environ.get("RELEASES", "").split())
 """CI's share: only these releases, and of each only what it is built with as a rule."""
+FULL = pytest.mark.skipif(bool(NAMED), reason="not in the share that RELEASES leaves")
+"""What others do in greater part, and a user can ask `verify` for all the same."""
 USUAL = (Gating.DUMMY.value, DEFAULT_RUNTIME.value)
 (OTHER,) = (runtime.value for runtime in Runtime if runtime is not DEFAULT_RUNTIME)
 OF_THE_NEWEST = ("clippy-off", "cuda", "cuda-and-rocm", "doc-on")

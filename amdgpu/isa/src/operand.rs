@@ -1,15 +1,13 @@
 //! What an operand's bits name.
 
 use crate::decode::{Behind, Instruction};
-use crate::table::{Field, InstructionSet, Kind, Operand as Declared};
+use crate::table::{InstructionSet, Kind, Operand as Declared};
 
 /// Where a value comes from or goes to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operand {
     /// Vector registers from this one on.
     Vector(u32),
-    /// Accumulation registers from this one on.
-    Accumulator(u32),
     /// Scalar registers from this one on.
     Scalar(u32),
     /// A register with a name.
@@ -120,14 +118,12 @@ impl Instruction {
         self.source(set, register)
     }
 
-    /// The field of a name, in what the table says of the instruction.
+    /// What the table says of the operand that a field names. Of two in one, both halves are declared by the second's fields.
     pub fn declared(&self, name: &str) -> Option<&'static Declared> {
-        let second = || self.second.and_then(|second| second.operand(name));
-        self.opcode.operand(name).or_else(second)
-    }
-
-    /// All fields of the format.
-    pub fn fields(&self) -> &'static [Field] {
-        self.format.fields
+        match self.second {
+            Some(second) if name.contains('y') => second.operand(name),
+            Some(_) => self.opcode.operand(&name.replace('x', "y")),
+            None => self.opcode.operand(name),
+        }
     }
 }

@@ -122,6 +122,11 @@ impl Format {
 }
 
 impl Opcode {
+    /// The name without that of its encoding.
+    pub fn stem(&self) -> &'static str {
+        self.name.strip_suffix("_E32").or_else(|| self.name.strip_suffix("_E64")).unwrap_or(self.name)
+    }
+
     /// The operand that a field names, if the instruction has it.
     pub fn operand(&self, field: &str) -> Option<&'static Operand> {
         self.operands.iter().find(|operand| operand.field == field)

@@ -46,12 +46,11 @@ impl Text<'_> {
                 let wanted = if at_end { "AAK" } else { "AMK" };
                 name.contains(wanted).then(|| format!("{:#x}", self.instruction.literal()))
             };
-            let second = if name.contains("MOV_B32") { None } else { self.operand(&format!("vsrc{part}1")) };
             let operands = [
                 self.operand(&format!("vdst{part}")),
                 self.operand(&format!("src{part}0")),
                 literal(false),
-                second,
+                self.operand(&format!("vsrc{part}1")),
                 literal(true),
             ];
             let operands: Vec<_> = operands.into_iter().flatten().collect();
@@ -62,9 +61,7 @@ impl Text<'_> {
     }
 
     fn name(&self) -> String {
-        let name = self.instruction.opcode.name;
-        let name = name.replace("V_MAD_MIX", "V_FMA_MIX");
-        let stem = name.strip_suffix("_E32").or_else(|| name.strip_suffix("_E64")).unwrap_or(&name);
+        let stem = self.instruction.opcode.stem().replace("V_MAD_MIX", "V_FMA_MIX");
         let only_short = ONLY_SHORT.iter().any(|start| stem.starts_with(start));
         let has_short_form = !only_short && self.set.has(&format!("{stem}_E32"));
         let end = match self.instruction.behind {
@@ -130,9 +127,7 @@ impl Text<'_> {
     }
 
     fn operand(&self, name: &str) -> Option<String> {
-        // Both halves of two in one are declared as the second.
-        let declared =
-            self.instruction.declared(name).or_else(|| self.instruction.declared(&name.replace('x', "y")))?;
+        let declared = self.instruction.declared(name)?;
         let bits = match (declared.format, self.format(), name) {
             ("M64", ..) if self.is_rdna() => self.lanes,
             (_, "GLOBAL", "addr") | (_, "VGLOBAL", "vaddr") if self.has_scalar_address() => 32,
@@ -396,7 +391,6 @@ fn register(operand: Operand, words: u32) -> String {
     };
     match operand {
         Operand::Vector(first) => range("v", first),
-        Operand::Accumulator(first) => range("a", first),
         Operand::Scalar(first) => range("s", first),
         Operand::Special(Special::Trap(first)) => range("ttmp", first),
         Operand::Special(special) => named(special, words).into(),

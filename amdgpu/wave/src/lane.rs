@@ -342,53 +342,37 @@ fn other(name: &str) -> Option<Does> {
     })
 }
 
-/// A numerator or denominator as the steps of a division can take it, and whether the quotient has to be scaled.
-fn divisible(which: f32, denominator: f32, numerator: f32) -> (f32, bool) {
-    let up = scaled(which, 64);
-    let reciprocal_vanishes = (1. / denominator).is_subnormal();
-    let quotient_vanishes = (numerator / denominator).is_subnormal();
-    if numerator == 0. || denominator == 0. {
-        (f32::NAN, false)
-    } else if exponent(numerator) - exponent(denominator) >= 96 {
-        (if which == denominator { up } else { which }, true)
-    } else if denominator.is_subnormal() {
-        (up, false)
-    } else if reciprocal_vanishes && quotient_vanishes {
-        // AMD's document says up, which is beyond all numbers.
-        (if which == denominator { scaled(which, -64) } else { which }, true)
-    } else if reciprocal_vanishes {
-        (scaled(which, -64), false)
-    } else if quotient_vanishes {
-        (if which == numerator { up } else { which }, true)
-    } else if exponent(numerator) <= 23 {
-        (up, false)
-    } else {
-        (which, false)
-    }
+macro_rules! divisible {
+    ($name:ident, $number:ty, $scaled:ident, $exponent:ident, by $by:literal, far $far:literal, tiny $tiny:literal) => {
+        /// A numerator or denominator as the steps of a division can take it, and whether the quotient has to be scaled.
+        fn $name(which: $number, denominator: $number, numerator: $number) -> ($number, bool) {
+            let (up, down) = ($scaled(which, $by), $scaled(which, -$by));
+            let reciprocal_vanishes = (1. / denominator).is_subnormal();
+            let quotient_vanishes = (numerator / denominator).is_subnormal();
+            if numerator == 0. || denominator == 0. {
+                (<$number>::NAN, false)
+            } else if $exponent(numerator) - $exponent(denominator) >= $far {
+                (if which == denominator { up } else { which }, true)
+            } else if denominator.is_subnormal() {
+                (up, false)
+            } else if reciprocal_vanishes && quotient_vanishes {
+                // AMD's document says up, which is beyond all numbers.
+                (if which == denominator { down } else { which }, true)
+            } else if reciprocal_vanishes {
+                (down, false)
+            } else if quotient_vanishes {
+                (if which == numerator { up } else { which }, true)
+            } else if $exponent(numerator) <= $tiny {
+                (up, false)
+            } else {
+                (which, false)
+            }
+        }
+    };
 }
 
-fn divisible_double(which: f64, denominator: f64, numerator: f64) -> (f64, bool) {
-    let up = scaled_double(which, 128);
-    let reciprocal_vanishes = (1. / denominator).is_subnormal();
-    let quotient_vanishes = (numerator / denominator).is_subnormal();
-    if numerator == 0. || denominator == 0. {
-        (f64::NAN, false)
-    } else if exponent_double(numerator) - exponent_double(denominator) >= 768 {
-        (if which == denominator { up } else { which }, true)
-    } else if denominator.is_subnormal() {
-        (up, false)
-    } else if reciprocal_vanishes && quotient_vanishes {
-        (if which == denominator { scaled_double(which, -128) } else { which }, true)
-    } else if reciprocal_vanishes {
-        (scaled_double(which, -128), false)
-    } else if quotient_vanishes {
-        (if which == numerator { up } else { which }, true)
-    } else if exponent_double(numerator) <= 53 {
-        (up, false)
-    } else {
-        (which, false)
-    }
-}
+divisible!(divisible, f32, scaled, exponent, by 64, far 96, tiny 23);
+divisible!(divisible_double, f64, scaled_double, exponent_double, by 128, far 768, tiny 53);
 
 /// Comparisons: `V_CMP_LT_F32` and the like.
 fn test(name: &str) -> Option<Does> {

@@ -55,17 +55,11 @@ impl Program {
     pub fn step(&self, place: usize) -> Option<&Step> {
         let decoded = || {
             let instruction = decode(self.set, &self.words[place..]).ok()?;
-            let second = instruction.second.and_then(|second| does(&plain(second.name)));
-            let name = plain(instruction.opcode.name);
+            let second = instruction.second.and_then(|second| does(&second.stem().replace("V_DUAL_", "V_")));
+            let name = instruction.opcode.stem().replace("V_DUAL_", "V_");
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
             Some(Box::new(Step { instruction, does, second, vector: prepare(self.set, &instruction) }))
         };
         self.steps.get(place)?.get_or_init(decoded).as_deref()
     }
-}
-
-/// An operation's name without that of its encoding.
-fn plain(name: &str) -> String {
-    let stem = name.strip_suffix("_E32").or_else(|| name.strip_suffix("_E64")).unwrap_or(name);
-    stem.replace("V_DUAL_", "V_")
 }

@@ -27,6 +27,13 @@ enum From {
     Fixed(u64),
 }
 
+impl Source {
+    /// Whole values as they are.
+    fn plain(from: From, bits: u32) -> Self {
+        Self { from, bits, high: false, keep: u64::MAX, flip: 0 }
+    }
+}
+
 type Sources = [Option<Source>; 3];
 
 /// What of a vector instruction is the same each time it is executed.
@@ -143,8 +150,7 @@ struct Work<'a> {
 
 impl Reader<'_> {
     fn source(&self, name: &str) -> Option<Source> {
-        let field = name.replace('x', "y");
-        let declared = self.instruction.declared(name).or_else(|| self.instruction.declared(&field))?;
+        let declared = self.instruction.declared(name)?;
         let behind = match (name, self.instruction.behind) {
             ("src0", Behind::Dpp16 | Behind::Dpp8 { .. }) => self.instruction.source_behind(self.set),
             _ => None,
@@ -178,14 +184,13 @@ impl Reader<'_> {
 
     /// The literal as a source.
     fn literal(&self) -> Option<Source> {
-        let word = self.instruction.literal().into();
-        Some(Source { from: From::Fixed(word), bits: 32, high: false, keep: u64::MAX, flip: 0 })
+        Some(Source::plain(From::Fixed(self.instruction.literal().into()), 32))
     }
 
     /// What lies in the destination, as a source.
     fn old(&self, name: &str) -> Option<Source> {
         let Target { register, bits, .. } = self.target(name)?;
-        Some(Source { from: From::Register(register), bits, high: false, keep: u64::MAX, flip: 0 })
+        Some(Source::plain(From::Register(register), bits))
     }
 
     fn sources(&self) -> Sources {
@@ -219,8 +224,7 @@ impl Reader<'_> {
     }
 
     fn target(&self, name: &str) -> Option<Target> {
-        let declared =
-            self.instruction.declared(name).or_else(|| self.instruction.declared(&name.replace('x', "y")))?;
+        let declared = self.instruction.declared(name)?;
         let Some(Operand::Vector(register)) = self.instruction.operand(self.set, name) else { return None };
         let short = declared.bits == 16;
         let half = match (short, self.instruction.format.bytes) {
@@ -355,10 +359,9 @@ impl Work<'_> {
     /// Instructions that take values of other lanes.
     fn across_lanes(&self, wave: &mut Wave) -> Done {
         let name = self.instruction.opcode.name;
-        let stem = name.strip_suffix("_E32").or_else(|| name.strip_suffix("_E64")).unwrap_or(name);
         let sources = wave.resolved(self.prepared.sources);
         let to = self.instruction.operand(self.set, "vdst");
-        match stem {
+        match self.instruction.opcode.stem() {
             "V_NOP" => {}
             "V_READFIRSTLANE_B32" => {
                 let first = if wave.exec == 0 { 0 } else { wave.exec.trailing_zeros() as usize };
@@ -369,7 +372,7 @@ impl Work<'_> {
                 wave.set(to.ok_or("no destination")?, 32, wave.read(sources[0].as_ref(), lane));
             }
             "V_MBCNT_LO_U32_B32" | "V_MBCNT_HI_U32_B32" => {
-                let upper = stem.contains("_HI_");
+                let upper = name.contains("MBCNT_HI");
                 let mut values = [0; 64];
                 for (lane, value) in values.iter_mut().enumerate().take(wave.lanes) {
                     let lower = (1u64 << lane) - 1;

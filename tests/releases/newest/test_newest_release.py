@@ -9,7 +9,7 @@ import pytest
 
 from codegen.kernels.asked import asked_though_listed, missing_kernels
 from releases.command_line import kernels_asked_for, verified
-from releases.cover import NAMED
+from releases.cover import FULL, NAMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +20,6 @@ EXAMPLES = pytest.mark.skipif(
     bool(NAMED) and "EXAMPLES" not in os.environ,
     reason="builds all that examples depend on: not in the share that RELEASES leaves, unless EXAMPLES=1 asks for it",
 )
-FULL = pytest.mark.skipif(bool(NAMED), reason="not in the share that RELEASES leaves")
-"""What other tests here do in greater part, and a user can ask `verify` for all the same."""
 
 
 def test_every_target_builds(newest: str, work: Path) -> None:

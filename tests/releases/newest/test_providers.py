@@ -8,7 +8,7 @@ import pytest
 
 from codegen.spec.kinds import Runtime
 from releases.command_line import verified
-from releases.cover import NAMED
+from releases.cover import FULL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +21,6 @@ def test_optional_providers_compile(newest: str, work: Path) -> None:
     verified(newest, ("clippy-providers-on",), work)
 
 
-@pytest.mark.skipif(bool(NAMED), reason="not in the share that RELEASES leaves")
+@FULL
 def test_optional_providers_compile_with_the_linked_runtime(newest: str, work: Path) -> None:
     verified(newest, ("clippy-providers-on",), work, "--runtime", Runtime.ROCM_RS.value)
