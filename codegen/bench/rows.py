@@ -30,6 +30,7 @@ def rows() -> Iterator[Row]:
         yield from _moves(kind)
         yield from _reductions(kind)
         yield from _fused(kind)
+        yield from _attention(kind)
         yield from _indexed(kind)
         yield from _images(kind)
         yield from _sorts(kind)
@@ -330,6 +331,34 @@ def _fused(kind: str) -> Iterator[Row]:
         0.8,
         tolerance=ROUNDING[kind] * 16,
     )
+
+
+def _attention(kind: str) -> Iterator[Row]:
+    """A token of each of eight texts, which has to read their keys and values; a text's first tokens, which compute."""
+    from codegen.device.ops.sdpa import sdpa
+
+    for batch, queries, goal, limit in ((8, 1, 0.7, "read"), (1, 2048, 1.0, "rival")):
+        q, keys = (batch, 32, queries, 128), (batch, 8, 4096 if queries == 1 else queries, 128)
+        causal = queries > 1
+
+        def ours(kernels: Kernels, t: Sequence[Tensor], *, causal: bool = causal) -> Tensor:
+            return sdpa(kernels, t[0], t[1], t[2], causal=causal, scale=128**-0.5)
+
+        def theirs(torch: Any, t: Sequence[Any], *, causal: bool = causal) -> Any:
+            return torch.nn.functional.scaled_dot_product_attention(*t, is_causal=causal, enable_gqa=True)
+
+        yield Row(
+            "sdpa",
+            kind,
+            f"{'x'.join(map(str, q))}, {keys[2]} keys",
+            (Operand(kind, q), Operand(kind, keys), Operand(kind, keys)),
+            ours,
+            theirs,
+            2 * _bytes((kind, q), (kind, keys)),
+            goal,
+            limit,
+            tolerance=ROUNDING[kind] * 8,
+        )
 
 
 def _indexed(kind: str) -> Iterator[Row]:
