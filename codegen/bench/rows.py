@@ -335,30 +335,30 @@ def _fused(kind: str) -> Iterator[Row]:
 
 def _attention(kind: str) -> Iterator[Row]:
     """A token of each of eight texts, which has to read their keys and values; a text's first tokens, which compute."""
+    yield _sdpa(kind, (8, 32, 1, 128), (8, 8, 4096, 128), 0.7, "read")
+    yield _sdpa(kind, (1, 32, 2048, 128), (1, 8, 2048, 128), 1.0, "rival", causal=True)
+
+
+def _sdpa(
+    kind: str, q: tuple[int, ...], keys: tuple[int, ...], goal: float, limit: str, *, causal: bool = False
+) -> Row:
     from codegen.device.ops.sdpa import sdpa
 
-    for batch, queries, goal, limit in ((8, 1, 0.7, "read"), (1, 2048, 1.0, "rival")):
-        q, keys = (batch, 32, queries, 128), (batch, 8, 4096 if queries == 1 else queries, 128)
-        causal = queries > 1
+    def theirs(torch: Any, tensors: Sequence[Any]) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal, enable_gqa=True)
 
-        def ours(kernels: Kernels, t: Sequence[Tensor], *, causal: bool = causal) -> Tensor:
-            return sdpa(kernels, t[0], t[1], t[2], causal=causal, scale=128**-0.5)
-
-        def theirs(torch: Any, t: Sequence[Any], *, causal: bool = causal) -> Any:
-            return torch.nn.functional.scaled_dot_product_attention(*t, is_causal=causal, enable_gqa=True)
-
-        yield Row(
-            "sdpa",
-            kind,
-            f"{'x'.join(map(str, q))}, {keys[2]} keys",
-            (Operand(kind, q), Operand(kind, keys), Operand(kind, keys)),
-            ours,
-            theirs,
-            2 * _bytes((kind, q), (kind, keys)),
-            goal,
-            limit,
-            tolerance=ROUNDING[kind] * 8,
-        )
+    return Row(
+        "sdpa",
+        kind,
+        f"{_size(q)}, {keys[2]} keys",
+        (Operand(kind, q), Operand(kind, keys), Operand(kind, keys)),
+        lambda kernels, t: sdpa(kernels, t[0], t[1], t[2], causal=causal, scale=q[-1] ** -0.5),
+        theirs,
+        2 * _bytes((kind, q), (kind, keys)),
+        goal,
+        limit,
+        tolerance=ROUNDING[kind] * 8,
+    )
 
 
 def _indexed(kind: str) -> Iterator[Row]:
