@@ -226,6 +226,20 @@ def every_call(rank: Rank) -> dict[str, Any]:
     return found
 
 
+def first_goes(rank: Rank) -> list[Any]:
+    """The first rank has all that it wants while the others still have something for each other."""
+    rank.join()
+    if rank.rank == 0:
+        return []
+    time.sleep(0.5)
+    own, other = np.array([rank.rank], dtype=np.int32), c_int(3 - rank.rank)
+    sent, received = rank.upload(own), rank.empty(own)
+    for function, memory in [("Send", sent), ("Recv", received)][:: 1 if rank.rank == 1 else -1]:
+        rank.call(function, memory, c_size_t(1), c_int(2), other, rank.comm, rank.stream)
+    rank.synchronize()
+    return rank.download(received, own)
+
+
 def sums(rank: Rank) -> list[str]:
     """Sums of random f32, as hexadecimal bytes, and what other ranks' streams do meanwhile."""
     rank.join()
@@ -468,8 +482,8 @@ def main() -> None:
     scenario, ranks, world, folder = sys.argv[1:]
     found = _ranks(scenario, [int(rank) for rank in ranks.split(",")], int(world), Path(folder))
     print(json.dumps(found), flush=True)
-    # Threads that wait without end would keep the process.
-    os._exit(0)
+    # As a C program ends: threads that wait without end would keep Python.
+    ctypes.CDLL(None).exit(0)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,10 @@ def test_every_call_of_every_type(tmp_path: Path, world: int, placed: Any) -> No
             assert got == wanted, (rank, name)
 
 
+def test_ranks_go_on_when_the_one_that_made_the_id_has_ended(tmp_path: Path) -> None:
+    assert rank_outputs("first_goes", tmp_path, 3, processes=as_processes(3)) == {0: [], 1: [2], 2: [1]}
+
+
 def test_sums_are_equal_to_the_bit_and_their_order_is_the_seed_s(tmp_path: Path) -> None:
     seen = set()
     for seed in range(4):

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -77,6 +77,15 @@ pub enum Factor {
 
 static COMMUNICATORS: Handles<Arc<Communicator>> = Handles::new();
 
+/// All ranks of this process, those that others are split from included.
+static RANKS: Mutex<Vec<Weak<Communicator>>> = Mutex::new(Vec::new());
+
+/// Lets all ranks of this process leave.
+pub fn leave_all() {
+    let ranks = std::mem::take(&mut *RANKS.lock().expect("no panic while held"));
+    ranks.iter().filter_map(Weak::upgrade).for_each(|rank| rank.leave());
+}
+
 /// Keeps a communicator for the program.
 pub fn keep(communicator: Arc<Communicator>) -> ncclComm_t {
     COMMUNICATORS.insert(communicator)
@@ -120,7 +129,7 @@ impl Communicator {
     /// A rank of the calling thread's device that has not come to the others yet.
     pub fn new(rank: usize, world: usize, device: usize, timeout: Option<Duration>) -> Arc<Self> {
         run_by_itself();
-        Arc::new(Self {
+        let made = Arc::new(Self {
             rank,
             world,
             device,
@@ -130,7 +139,11 @@ impl Communicator {
             state: Mutex::default(),
             changed: Condvar::new(),
             writer: Mutex::new(None),
-        })
+        });
+        let mut ranks = RANKS.lock().expect("no panic while held");
+        ranks.retain(|rank| rank.strong_count() > 0);
+        ranks.push(Arc::downgrade(&made));
+        made
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

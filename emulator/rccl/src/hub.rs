@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Display;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use api::rccl::{ncclInvalidUsage, ncclRemoteError};
 use candle_rocm_emulator_runtime::random::{Order, Random};
 
+use crate::communicator::leave_all;
 use crate::id::{Id, own_address};
 use crate::number::Number;
 use crate::reduce::reduce;
@@ -22,6 +23,41 @@ use crate::wire::{self, Call, Failure, Hello, Kind, Reply, Request};
 
 /// How often it is looked whether a rank is late.
 const TICK: Duration = Duration::from_millis(20);
+
+/// The hubs of this process.
+static HUBS: Mutex<Vec<Arc<Serving>>> = Mutex::new(Vec::new());
+
+/// Whether ranks still need a hub.
+struct Serving {
+    ranks_are_here: Mutex<bool>,
+    changed: Condvar,
+    timeout: Option<Duration>,
+}
+
+impl Serving {
+    fn set(&self, ranks_are_here: bool) {
+        *self.ranks_are_here.lock().expect("no panic while held") = ranks_are_here;
+        self.changed.notify_all();
+    }
+
+    /// Not longer than ranks wait for each other; where those wait without end, a process ends as it likes.
+    fn wait(&self) {
+        let Some(timeout) = self.timeout else { return };
+        let ranks_are_here = self.ranks_are_here.lock().expect("no panic while held");
+        drop(self.changed.wait_timeout_while(ranks_are_here, timeout, |here| *here));
+    }
+}
+
+/// Runs when the process ends by itself: its ranks leave, and its hubs serve the others as long as these are there.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_THE_END: extern "C" fn() = serve_the_others;
+
+extern "C" fn serve_the_others() {
+    leave_all();
+    let hubs = std::mem::take(&mut *HUBS.lock().expect("no panic while held"));
+    hubs.iter().for_each(|hub| hub.wait());
+}
 
 enum Event {
     Came { connection: usize, hello: Hello, stream: TcpStream },
@@ -40,13 +76,15 @@ pub fn start(timeout: Option<Duration>, seed: u64) -> io::Result<Id> {
     let closed = Arc::new(AtomicBool::new(false));
     let accepting = Arc::clone(&closed);
     thread::spawn(move || accept(&listener, id.nonce, &events, &accepting));
+    let serving = Arc::new(Serving { ranks_are_here: Mutex::new(false), changed: Condvar::new(), timeout });
+    HUBS.lock().expect("no panic while held").push(Arc::clone(&serving));
     thread::spawn(move || {
         let close = || {
             closed.store(true, Ordering::Release);
             // So that `accept` looks; it is no rank.
             drop(TcpStream::connect(id.address));
         };
-        Hub::new(timeout, seed).run(&received, close);
+        Hub::new(timeout, seed).run(&received, close, &serving);
     });
     Ok(id)
 }
@@ -155,7 +193,7 @@ impl Hub {
         }
     }
 
-    fn run(&mut self, events: &Receiver<Event>, close: impl Fn()) {
+    fn run(&mut self, events: &Receiver<Event>, close: impl Fn(), serving: &Serving) {
         let mut is_open = true;
         loop {
             let outcome = match events.recv_timeout(TICK) {
@@ -171,7 +209,9 @@ impl Hub {
                 close();
             }
             let over = self.failed || !self.members.is_empty();
-            if over && self.waiting.is_empty() && self.members.iter().all(|member| !member.is_here) {
+            let are_here = self.members.iter().any(|member| member.is_here);
+            serving.set(are_here && !self.failed);
+            if over && self.waiting.is_empty() && !are_here {
                 return;
             }
         }
