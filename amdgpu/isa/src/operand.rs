@@ -46,6 +46,15 @@ pub enum Special {
     Scc,
 }
 
+/// What a field of an instruction names, and how many bits of that the instruction reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Used {
+    /// Where the value comes from or goes to.
+    pub operand: Operand,
+    /// Of the value; more than 32 are in as many registers as they take.
+    pub bits: u32,
+}
+
 /// The first vector register among the numbers of sources.
 const FIRST_VECTOR: u32 = 256;
 const LITERAL: u32 = 255;
@@ -104,6 +113,67 @@ impl Instruction {
             _ => return None,
         };
         Some(Operand::Special(special))
+    }
+
+    /// What the instruction reads from, or writes to, by a field, in waves of so many lanes. None if it does neither.
+    pub fn used(&self, set: &InstructionSet, name: &str, lanes: u32) -> Option<Used> {
+        let declared = self.declared(name)?;
+        if name == "vdst" && self.drops_result(set) {
+            return None;
+        }
+        let bits = match (declared.format, self.format.name, name) {
+            ("M64", ..) if set.is_rdna() => lanes,
+            (_, "GLOBAL", "addr") | (_, "VGLOBAL", "vaddr") if self.has_scalar_address(set) => 32,
+            // What was there; the data are two values.
+            (_, _, "vdst") if self.opcode.name.contains("ATOMIC_CMPSWAP") => {
+                self.declared("data").or_else(|| self.declared("vsrc"))?.bits / 2
+            }
+            _ => declared.bits,
+        };
+        let behind = match (name, self.behind) {
+            ("src0", Behind::Dpp16 | Behind::Dpp8 { .. } | Behind::Sdwa) => self.source_behind(set),
+            _ => None,
+        };
+        let operand = match behind.or_else(|| self.operand(set, name))? {
+            Operand::Vector(register) if self.names_halves(set, bits) && self.format.bytes == 4 => {
+                Operand::Vector(register & 127)
+            }
+            operand => operand,
+        };
+        Some(Used { operand, bits })
+    }
+
+    /// All that it reads from and writes to by its fields.
+    pub fn all_used<'a>(
+        &'a self,
+        set: &'a InstructionSet,
+        lanes: u32,
+    ) -> impl Iterator<Item = (&'static str, Used)> + 'a {
+        let fields = self.format.fields.iter();
+        fields.filter_map(move |field| Some((field.name, self.used(set, field.name, lanes)?)))
+    }
+
+    /// Whether values of so many bits are halves of vector registers, of which it says which.
+    pub fn names_halves(&self, set: &InstructionSet, bits: u32) -> bool {
+        let format = self.format.name;
+        bits == 16 && set.name == "rdna3" && format.starts_with("VOP") && format != "VOP3P"
+    }
+
+    /// Whether it is an atomic operation on memory that does not return what was there.
+    pub fn drops_result(&self, set: &InstructionSet) -> bool {
+        let atomic = self.opcode.name.contains("_ATOMIC_") && self.format.name != "DS";
+        atomic
+            && match set.name {
+                "rdna4" => self.number("th") & 1 == 0,
+                "rdna3" => !self.is_set("glc"),
+                _ => !self.is_set("sc0"),
+            }
+    }
+
+    /// Whether it adds the address in vector registers to one in scalar registers.
+    pub fn has_scalar_address(&self, set: &InstructionSet) -> bool {
+        let nothing = [Operand::Special(Special::Null), Operand::Special(Special::ExecHigh)];
+        self.operand(set, "saddr").is_some_and(|operand| !nothing.contains(&operand))
     }
 
     /// What a field names that stands behind the instruction: the first source of lanes or of parts of words.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::constants;
 use crate::decode::{Behind, Instruction};
-use crate::operand::{Operand, Special};
+use crate::operand::{Operand, Special, Used};
 use crate::table::InstructionSet;
 
 /// An instruction's text, for waves of so many lanes.
@@ -104,7 +104,7 @@ impl Text<'_> {
         let takes_carry = carries.iter().any(|end| opcode.ends_with(end));
         let makes_carry = takes_carry || (self.format() == "VOP2" && opcode.contains("_CO_U32"));
         for name in self.order() {
-            if *name == "vdst" && (opcode.contains("V_CMPX") || self.drops_result()) {
+            if *name == "vdst" && (opcode.contains("V_CMPX") || self.instruction.drops_result(self.set)) {
                 continue;
             }
             found.extend(self.operand(name));
@@ -127,25 +127,11 @@ impl Text<'_> {
     }
 
     fn operand(&self, name: &str) -> Option<String> {
-        let declared = self.instruction.declared(name)?;
-        let bits = match (declared.format, self.format(), name) {
-            ("M64", ..) if self.is_rdna() => self.lanes,
-            (_, "GLOBAL", "addr") | (_, "VGLOBAL", "vaddr") if self.has_scalar_address() => 32,
-            // What was there; the data are two values.
-            (_, _, "vdst") if self.instruction.opcode.name.contains("ATOMIC_CMPSWAP") => {
-                let data = self.instruction.declared("data").or_else(|| self.instruction.declared("vsrc"));
-                data?.bits / 2
-            }
-            _ => declared.bits,
-        };
+        self.instruction.declared(name)?;
         if name == "simm16" {
             return Some(format!("{:#x}", self.instruction.number(name)));
         }
-        let behind = match (name, self.instruction.behind) {
-            ("src0", Behind::Dpp16 | Behind::Dpp8 { .. } | Behind::Sdwa) => self.instruction.source_behind(self.set),
-            _ => None,
-        };
-        let operand = behind.or_else(|| self.instruction.operand(self.set, name))?;
+        let Used { operand, bits } = self.instruction.used(self.set, name, self.lanes)?;
         match (self.format(), name) {
             ("SMEM", "soffset") => return Some(self.scalar_offset(operand)),
             ("GLOBAL" | "SCRATCH" | "FLAT" | "VGLOBAL" | "VSCRATCH" | "VFLAT", "saddr") => {
@@ -154,12 +140,6 @@ impl Text<'_> {
             _ => {}
         }
         let half = self.half(name, bits, operand);
-        let operand = match (half, operand) {
-            (Some(_), Operand::Vector(register)) if self.instruction.format.bytes == 4 => {
-                Operand::Vector(register & 127)
-            }
-            _ => operand,
-        };
         let text = match operand {
             // What an inline constant could say.
             Operand::Literal(word) if bits <= 32 && (-16..=64).contains(&(word as i32)) => format!("lit({word:#x})"),
@@ -169,25 +149,15 @@ impl Text<'_> {
         Some(self.signed(name, text))
     }
 
-    /// Whether it is an atomic operation on memory that does not return what was there.
-    fn drops_result(&self) -> bool {
-        let atomic = self.instruction.opcode.name.contains("_ATOMIC_") && self.format() != "DS";
-        atomic
-            && match self.set.name {
-                "rdna4" => self.instruction.number("th") & 1 == 0,
-                "rdna3" => !self.instruction.is_set("glc"),
-                _ => !self.instruction.is_set("sc0"),
-            }
-    }
-
     /// `.l` or `.h` for a half of a vector register.
     fn half(&self, name: &str, bits: u32, operand: Operand) -> Option<&'static str> {
-        let Operand::Vector(register) = operand else { return None };
-        if bits != 16 || self.set.name != "rdna3" || !self.format().starts_with("VOP") || self.format() == "VOP3P" {
+        let Operand::Vector(_) = operand else { return None };
+        if !self.instruction.names_halves(self.set, bits) {
             return None;
         }
         let high = match (self.instruction.format.bytes, name) {
-            (4, _) => register & 128 != 0,
+            (4, "src0") if self.instruction.number("src0") & 256 == 0 => self.instruction.number("vsrc0") & 128 != 0,
+            (4, _) => self.instruction.number(name) & 128 != 0,
             (_, "vdst") => self.instruction.number("opsel") & 8 != 0,
             _ => self.instruction.number("opsel") & 1 << place_of(name)? != 0,
         };
@@ -223,14 +193,9 @@ impl Text<'_> {
         }
     }
 
-    fn has_scalar_address(&self) -> bool {
-        let nothing = [Operand::Special(Special::Null), Operand::Special(Special::ExecHigh)];
-        self.instruction.operand(self.set, "saddr").is_some_and(|operand| !nothing.contains(&operand))
-    }
-
     /// None for flat addresses, which have no base.
     fn scalar_address(&self, operand: Operand) -> Option<String> {
-        match (self.format(), self.has_scalar_address()) {
+        match (self.format(), self.instruction.has_scalar_address(self.set)) {
             ("FLAT" | "VFLAT", _) => None,
             (_, false) => Some("off".into()),
             ("SCRATCH" | "VSCRATCH", true) => Some(register(operand, 1)),

@@ -67,7 +67,8 @@ impl<'a> Block<'a> {
                 "S_BARRIER" => return Ok(Now::AtBarrier),
                 _ => {}
             }
-            let done = execute(program, step, wave, lds, memory);
+            let noted = wave.waits.note(&step.awaited);
+            let done = noted.and_then(|()| execute(program, step, wave, lds, memory));
             done.map_err(|what| fault(format!("{name}: {what}")))?;
         }
         let place = program.start + 4 * wave.place as u64;

@@ -13,6 +13,7 @@ mod scalar;
 mod state;
 mod transfer;
 mod vector;
+mod waits;
 
 use std::fmt;
 

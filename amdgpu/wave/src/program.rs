@@ -7,6 +7,7 @@ use isa::table::InstructionSet;
 
 use crate::lane::{Does, does, does_limited};
 use crate::vector::{Prepared, prepare};
+use crate::waits::Awaited;
 
 /// Code by the place of its words.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Step {
     pub(crate) second: Option<Does>,
     /// What it reads and writes, if it is a vector instruction.
     pub(crate) vector: Prepared,
+    /// What it has to do with waiting.
+    pub(crate) awaited: Awaited,
 }
 
 impl std::fmt::Debug for Step {
@@ -58,7 +61,8 @@ impl Program {
             let second = instruction.second.and_then(|second| does(&second.stem().replace("V_DUAL_", "V_")));
             let name = instruction.opcode.stem().replace("V_DUAL_", "V_");
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
-            Some(Box::new(Step { instruction, does, second, vector: prepare(self.set, &instruction) }))
+            let (vector, awaited) = (prepare(self.set, &instruction), Awaited::of(self.set, &instruction));
+            Some(Box::new(Step { instruction, does, second, vector, awaited }))
         };
         self.steps.get(place)?.get_or_init(decoded).as_deref()
     }

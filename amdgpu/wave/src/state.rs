@@ -2,6 +2,8 @@
 
 use isa::operand::{Operand, Special};
 
+use crate::waits::Waits;
+
 /// Registers of a wave.
 #[derive(Debug)]
 pub struct Wave {
@@ -21,6 +23,8 @@ pub struct Wave {
     pub scalars: [u32; 106],
     /// Vector registers, one word for each lane.
     pub vectors: Vec<[u32; 64]>,
+    /// What it has not waited for.
+    pub waits: Waits,
 }
 
 impl Wave {
@@ -35,6 +39,7 @@ impl Wave {
             m0: 0,
             scalars: [0; 106],
             vectors: vec![[0; 64]; vectors],
+            waits: Waits::default(),
         }
     }
 

@@ -1,0 +1,276 @@
+//! Results that are under way. Memory answers late: a program counts what it has asked for, and waits until few enough
+//! answers are missing. What it uses before that may be the result or what was there before; hardware does not say which.
+//!
+//! RDNA3 counts loads of vector registers, which are answered in order, and, together, what is asked of LDS, which is
+//! too, and loads of scalar registers, which are answered in any order. (AMD, "RDNA3 Instruction Set Architecture", on
+//! S_WAITCNT.)
+
+use std::collections::VecDeque;
+
+use isa::decode::Instruction;
+use isa::operand::{Operand, Special};
+use isa::table::InstructionSet;
+
+/// Where scalar registers begin among the bits of [`Registers`], behind vector registers.
+const SCALARS: u32 = 256;
+/// The number of the lane mask among scalar registers.
+const VCC: u32 = 106;
+
+/// A set of registers, a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers([u64; 6]);
+
+impl Registers {
+    fn add(&mut self, operand: Operand, bits: u32) {
+        let first = match operand {
+            Operand::Vector(register) => register,
+            Operand::Scalar(register) => SCALARS + register,
+            Operand::Special(Special::Vcc) => SCALARS + VCC,
+            Operand::Special(Special::VccHigh) => SCALARS + VCC + 1,
+            _ => return,
+        };
+        for register in first..first + bits.div_ceil(32) {
+            self.0[register as usize / 64] |= 1 << (register % 64);
+        }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    /// The name of the first that both have.
+    fn shared(self, other: Self) -> Option<String> {
+        let word = (0..self.0.len()).find(|word| self.0[*word] & other.0[*word] != 0)?;
+        let register = word as u32 * 64 + (self.0[word] & other.0[word]).trailing_zeros();
+        Some(match register.checked_sub(SCALARS) {
+            None => format!("v{register}"),
+            Some(VCC) => "vcc_lo".into(),
+            Some(register) if register == VCC + 1 => "vcc_hi".into(),
+            Some(register) => format!("s{register}"),
+        })
+    }
+}
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Vector,
+    Lds,
+    Scalar,
+    /// By an address that may be of either.
+    Flat,
+}
+
+/// What an instruction has to do with waiting.
+#[derive(Clone, Debug)]
+pub struct Awaited {
+    /// What it reads, and what it writes at once.
+    used: Registers,
+    /// What it asks for, and of whom.
+    asked: Option<(Source, Registers)>,
+    /// How many answers may be missing behind it: of loads of vector registers, and of LDS and scalar loads.
+    allowed: [Option<u32>; 2],
+}
+
+impl Awaited {
+    /// By the instruction, in waves of 32.
+    pub fn of(set: &InstructionSet, instruction: &Instruction) -> Self {
+        let name = instruction.opcode.name;
+        let number = instruction.number("simm16");
+        let allowed = match name {
+            "S_WAITCNT" => [Some(number >> 10 & 63), Some(number >> 4 & 63)],
+            "S_WAITCNT_VMCNT" => [Some(number), None],
+            "S_WAITCNT_LGKMCNT" => [None, Some(number)],
+            _ => [None; 2],
+        };
+        let source = match instruction.format.name {
+            "GLOBAL" => Some(Source::Vector),
+            "FLAT" => Some(Source::Flat),
+            "DS" => Some(Source::Lds),
+            "SMEM" => Some(Source::Scalar),
+            _ => None,
+        };
+        let (mut used, mut asked) = (Registers::default(), Registers::default());
+        // Of more lanes, the upper half of a mask is a register that may be somebody else's in waves of 32.
+        for (field, operand) in instruction.all_used(set, 32) {
+            let is_asked = source.is_some() && matches!(field, "vdst" | "sdata");
+            let registers = if is_asked { &mut asked } else { &mut used };
+            registers.add(operand.operand, operand.bits);
+        }
+        // Stores are answered, too, by nothing that is used. Those of LDS count with its loads, others have a counter.
+        let is_store = asked == Registers::default();
+        let source = match source {
+            Some(Source::Vector | Source::Scalar) if is_store => None,
+            Some(Source::Flat) if is_store => Some(Source::Lds),
+            source => source,
+        };
+        Self { used, asked: source.map(|source| (source, asked)), allowed }
+    }
+}
+
+/// What a wave has asked for and not waited for.
+#[derive(Debug, Default)]
+pub struct Waits {
+    vector: VecDeque<Registers>,
+    lds: VecDeque<Registers>,
+    scalar: Vec<Registers>,
+    /// All of these.
+    missing: Registers,
+}
+
+impl Waits {
+    /// Notes an instruction that is about to be executed.
+    ///
+    /// # Errors
+    /// If it uses what is under way.
+    pub fn note(&mut self, awaited: &Awaited) -> Result<(), String> {
+        let too_early = |register| Err(format!("{register} is used before the program has waited for it"));
+        if let Some(register) = self.missing.shared(awaited.used) {
+            return too_early(register);
+        }
+        if let Some((source, asked)) = awaited.asked {
+            // Answers of the same kind come in order.
+            let others = match source {
+                Source::Vector => union(self.lds.iter().chain(&self.scalar)),
+                Source::Lds => union(self.vector.iter().chain(&self.scalar)),
+                Source::Scalar | Source::Flat => self.missing,
+            };
+            if let Some(register) = others.shared(asked) {
+                return too_early(register);
+            }
+            match source {
+                Source::Vector => self.vector.push_back(asked),
+                Source::Lds => self.lds.push_back(asked),
+                Source::Scalar => self.scalar.push(asked),
+                Source::Flat => {
+                    self.vector.push_back(asked);
+                    self.lds.push_back(asked);
+                }
+            }
+            self.missing = self.missing.with(asked);
+        }
+        if awaited.allowed != [None; 2] {
+            self.wait(awaited.allowed);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, [vector, others]: [Option<u32>; 2]) {
+        let vector = vector.map_or(self.vector.len(), |allowed| allowed as usize);
+        self.vector.drain(..self.vector.len().saturating_sub(vector));
+        if let Some(allowed) = others.map(|allowed| allowed as usize) {
+            // Those that have come may all be scalar.
+            let come = (self.lds.len() + self.scalar.len()).saturating_sub(allowed);
+            let of_lds = come.saturating_sub(self.scalar.len());
+            self.lds.drain(..of_lds);
+            if allowed == 0 {
+                self.scalar.clear();
+            }
+        }
+        self.missing = union(self.vector.iter().chain(&self.lds).chain(&self.scalar));
+    }
+}
+
+fn union<'a>(all: impl Iterator<Item = &'a Registers>) -> Registers {
+    all.fold(Registers::default(), |all, registers| all.with(*registers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registers(operands: &[(Operand, u32)]) -> Registers {
+        let mut registers = Registers::default();
+        operands.iter().for_each(|(operand, bits)| registers.add(*operand, *bits));
+        registers
+    }
+
+    fn vector(first: u32, bits: u32) -> Registers {
+        registers(&[(Operand::Vector(first), bits)])
+    }
+
+    fn scalar(first: u32, bits: u32) -> Registers {
+        registers(&[(Operand::Scalar(first), bits)])
+    }
+
+    fn uses(used: Registers) -> Awaited {
+        Awaited { used, asked: None, allowed: [None; 2] }
+    }
+
+    fn asks(source: Source, asked: Registers) -> Awaited {
+        Awaited { asked: Some((source, asked)), ..uses(Registers::default()) }
+    }
+
+    fn waits(vector: Option<u32>, others: Option<u32>) -> Awaited {
+        Awaited { allowed: [vector, others], ..uses(Registers::default()) }
+    }
+
+    fn early(register: &str) -> Result<(), String> {
+        Err(format!("{register} is used before the program has waited for it"))
+    }
+
+    #[test]
+    fn loads_are_answered_in_order() {
+        let mut wave = Waits::default();
+        for first in [4, 6, 8] {
+            assert_eq!(wave.note(&asks(Source::Vector, vector(first, 64))), Ok(()));
+        }
+        assert_eq!(wave.note(&uses(vector(3, 32))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(3, 64))), early("v4"));
+        assert_eq!(wave.note(&waits(Some(2), None)), Ok(()));
+        assert_eq!(wave.note(&uses(vector(4, 64))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(7, 32))), early("v7"));
+        assert_eq!(wave.note(&waits(None, Some(0))), Ok(()), "that is somebody else's counter");
+        assert_eq!(wave.note(&uses(vector(8, 32))), early("v8"));
+        assert_eq!(wave.note(&waits(Some(0), None)), Ok(()));
+        assert_eq!(wave.note(&uses(vector(4, 256))), Ok(()));
+    }
+
+    #[test]
+    fn stores_to_lds_are_answered_with_its_loads() {
+        let mut wave = Waits::default();
+        for asked in [vector(1, 32), Registers::default(), vector(2, 32)] {
+            assert_eq!(wave.note(&asks(Source::Lds, asked)), Ok(()));
+        }
+        assert_eq!(wave.note(&waits(None, Some(2))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(1, 32))), Ok(()));
+        assert_eq!(wave.note(&waits(None, Some(1))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(2, 32))), early("v2"));
+    }
+
+    #[test]
+    fn scalar_loads_are_answered_in_any_order() {
+        let mut wave = Waits::default();
+        for first in [0, 2] {
+            assert_eq!(wave.note(&asks(Source::Scalar, scalar(first, 64))), Ok(()));
+        }
+        assert_eq!(wave.note(&waits(None, Some(1))), Ok(()));
+        assert_eq!(wave.note(&uses(scalar(0, 32))), early("s0"));
+        assert_eq!(wave.note(&asks(Source::Lds, vector(9, 32))), Ok(()));
+        assert_eq!(wave.note(&asks(Source::Lds, vector(10, 32))), Ok(()));
+        // One of four is missing: a scalar one perhaps, so that the last of LDS has not come for certain.
+        assert_eq!(wave.note(&waits(None, Some(1))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(9, 32))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(10, 32))), early("v10"));
+        assert_eq!(wave.note(&waits(None, Some(0))), Ok(()));
+        assert_eq!(wave.note(&uses(scalar(0, 128))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(10, 32))), Ok(()));
+    }
+
+    #[test]
+    fn nothing_is_written_over_what_others_will_answer() {
+        let mut wave = Waits::default();
+        assert_eq!(wave.note(&asks(Source::Vector, vector(1, 32))), Ok(()));
+        assert_eq!(wave.note(&asks(Source::Vector, vector(1, 32))), Ok(()), "the second comes second");
+        assert_eq!(wave.note(&asks(Source::Lds, vector(1, 32))), early("v1"));
+        assert_eq!(wave.note(&asks(Source::Flat, vector(2, 32))), Ok(()));
+        assert_eq!(wave.note(&waits(Some(0), None)), Ok(()));
+        assert_eq!(wave.note(&uses(vector(1, 32))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(2, 32))), early("v2"), "it may have come from LDS");
+        assert_eq!(wave.note(&waits(None, Some(0))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(2, 32))), Ok(()));
+        let vcc = registers(&[(Operand::Special(Special::Vcc), 64)]);
+        assert_eq!(wave.note(&asks(Source::Scalar, vcc)), Ok(()));
+        assert_eq!(wave.note(&uses(registers(&[(Operand::Special(Special::VccHigh), 32)]))), early("vcc_hi"));
+    }
+}
