@@ -62,11 +62,14 @@ def tried() -> tuple[str, ...]:
 
 def fixed() -> tuple[Run, ...]:
     """What is run whether or not a text needs it: that each release builds, and that the oldest and newest pass, the
-    newest in the gating that is not usual, too."""
+    newest in the gating that is not usual, too; of candle-nn one between them as well, since a test whose text all have
+    runs on one of them otherwise, and their CPUs do not all answer it alike."""
     oldest, *_, newest = tried()
+    between = tried()[len(tried()) // 2]
     return (
         *(Run(name, *USUAL, "clippy-on") for name in tried()),
         Run(oldest, *USUAL, "rocm-tests"),
+        Run(between, *USUAL, "rocm-nn-tests"),
         Run(newest, Gating.CFG.value, DEFAULT_RUNTIME.value, "rocm-tests"),
         *(Run(newest, *USUAL, step) for step in OF_THE_NEWEST),
     )
