@@ -1,4 +1,4 @@
-"""What the AMD architectures that kernels are built for have of registers, LDS, wave slots and byte products.
+"""What the AMD architectures that kernels are built for have of registers, LDS, wave slots and matrix products.
 
 Sources: "User Guide for AMDGPU Backend" (https://llvm.org/docs/AMDGPUUsage.html: processors, wavefront sizes, LDS
 granules), AMD's ISA guides (Vega, CDNA 1 to 4, RDNA 1 to 4: registers and LDS of a compute unit), and for the granules
@@ -55,6 +55,8 @@ class Architecture:
     """The instructions that add up four products of signed bytes, as a pattern of their names; None without any."""
     matrix: str | None
     """Those that multiply matrices of signed bytes, likewise."""
+    halves: str | None
+    """Those that multiply matrices of 16-bit floats and add up in f32, likewise."""
 
 
 _GCN = Architecture(
@@ -71,8 +73,9 @@ _GCN = Architecture(
     lds_granule=512,
     dot4="v_dot4*_i32_i8",
     matrix=None,
+    halves=None,
 )
-_CDNA1 = replace(_GCN, name="gfx908", family="CDNA 1", matrix="v_mfma_i32_*i8")
+_CDNA1 = replace(_GCN, name="gfx908", family="CDNA 1", matrix="v_mfma_i32_*i8", halves="v_mfma_f32_*f16*")
 _CDNA2 = replace(_CDNA1, name="gfx90a", family="CDNA 2", vgprs=Registers(512, 8), unified_agprs=True, max_waves=8)
 _RDNA1 = Architecture(
     name="gfx1010",
@@ -88,6 +91,7 @@ _RDNA1 = Architecture(
     lds_granule=512,
     dot4=None,
     matrix=None,
+    halves=None,
 )
 _RDNA2 = replace(
     _RDNA1,
@@ -105,6 +109,7 @@ _RDNA3 = replace(
     vgprs=Registers(1536, 24),
     dot4="v_dot4_i32_iu8",
     matrix="v_wmma_i32_*_iu8",
+    halves="v_wmma_f32_*f16",
 )
 _RDNA4 = replace(_RDNA3, name="gfx1200", family="RDNA 4")
 

@@ -103,6 +103,8 @@ def _wanted(need: Need | None, on: Architecture) -> tuple[str, ...]:
             return tuple(filter(None, (on.dot4, on.matrix)))
         case Need.MATRIX:
             return tuple(filter(None, (on.matrix or on.dot4,)))
+        case Need.HALVES:
+            return tuple(filter(None, (on.halves,)))
 
 
 def _read(code: CodeObject, disassembler: Path) -> ObjectInstructions:

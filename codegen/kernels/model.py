@@ -75,12 +75,14 @@ class Contract(Model):
 
 
 class Need(StrEnum):
-    """What kernels of signed bytes must be made of where an architecture has it (`codegen.kernels.instructions`)."""
+    """What kernels must be made of where an architecture has it (`codegen.kernels.instructions`)."""
 
     DOT4 = "dot4"
-    """Sums of four products; instructions for matrices will do as well."""
+    """Sums of four products of signed bytes; instructions for matrices will do as well."""
     MATRIX = "matrix"
-    """Products of matrices; `dot4` where there are no such instructions."""
+    """Products of matrices of signed bytes; `dot4` where there are no such instructions."""
+    HALVES = "halves"
+    """Products of matrices of 16-bit floats."""
 
 
 class Budget(Model):

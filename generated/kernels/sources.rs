@@ -29,6 +29,10 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
         "candle_rocm/elementwise.h",
         include_str!("hip/candle_rocm/elementwise.h"),
     ),
+    (
+        "candle_rocm/halves.h",
+        include_str!("hip/candle_rocm/halves.h"),
+    ),
     ("candle_rocm/hip.h", include_str!("hip/candle_rocm/hip.h")),
     ("candle_rocm/ids.h", include_str!("hip/candle_rocm/ids.h")),
     (
@@ -56,6 +60,10 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     (
         "candle_rocm/tiles.h",
         include_str!("hip/candle_rocm/tiles.h"),
+    ),
+    (
+        "candle_rocm/units.h",
+        include_str!("hip/candle_rocm/units.h"),
     ),
     (
         "candle_rocm/vector.h",

@@ -149,7 +149,7 @@ pub(crate) const ARCHITECTURES: &[&str] = &[
 ];
 
 /// How the names of architectures begin that have numbers of their own, longest first.
-pub(crate) const TUNINGS: [&str; 1] = ["sm"];
+pub(crate) const TUNINGS: [&str; 4] = ["gfx906", "gfx10", "gfx11", "sm"];
 
 /// Dimensions that a layout can have after merging.
 pub(crate) const MAX_RANK: usize = 8;
@@ -297,7 +297,7 @@ pub(crate) mod argsort {
 pub(crate) mod binary {
     use super::*;
 
-    pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
+    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 2,
@@ -374,7 +374,7 @@ pub(crate) mod binary {
 pub(crate) mod cast {
     use super::*;
 
-    pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
+    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 3,
@@ -710,7 +710,7 @@ pub(crate) mod im2col {
     pub(crate) const TILE_PIXELS: usize = 16;
     pub(crate) const PACK_BYTES: usize = 8;
     pub(crate) const LDS_BANKS: usize = 128;
-    pub(crate) const TILE_BYTES: Tuned = Tuned([16384, 32768]);
+    pub(crate) const TILE_BYTES: Tuned = Tuned([16384, 16384, 16384, 16384, 32768]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 10,
@@ -871,7 +871,7 @@ pub(crate) mod norm {
     pub(crate) const LARGEST_BLOCK: usize = 1024;
     pub(crate) const HELD: usize = 16;
     pub(crate) const HELD_F64: usize = 8;
-    pub(crate) const HELD_16: Tuned = Tuned([32, 64]);
+    pub(crate) const HELD_16: Tuned = Tuned([32, 32, 32, 32, 64]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 14,
@@ -1402,12 +1402,18 @@ pub(crate) mod sdpa {
     pub(crate) const FEW_QUERIES: usize = 8;
     pub(crate) const BLOCKS_PER_PROCESSOR: usize = 4;
     pub(crate) const LEAST_KEYS: usize = 256;
+    pub(crate) const MATRIX_TILE: usize = 16;
+    pub(crate) const MATRIX_GAP: usize = 8;
+    pub(crate) const MATRIX_BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
+    pub(crate) const MATRIX_COLUMNS: Tuned = Tuned([128, 0, 0, 128, 128]);
+    pub(crate) const MATRIX_HELD: Tuned = Tuned([1, 1, 1, 0, 0]);
+    pub(crate) const MATRIX_STEP: Tuned = Tuned([32, 32, 32, 32, 64]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 23,
         name: "sdpa",
         variants: &["64", "128", "256", ""],
-        kernels: 42,
+        kernels: 50,
     };
 
     /// Values of up to 64 columns.
@@ -1438,11 +1444,21 @@ pub(crate) mod sdpa {
         distinct: false,
     };
 
+    /// As sdpa_tiles, in 16 bits on matrix units; rows consist of aligned packs of 16 bytes.
+    pub(crate) const SDPA_MATRIX: Op = Op {
+        family: FAMILY,
+        name: "sdpa_matrix",
+        first: 9,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16])],
+        variants: &[0, 1],
+        distinct: false,
+    };
+
     /// Few queries, a part of the keys to each block.
     pub(crate) const SDPA_SPLIT: Op = Op {
         family: FAMILY,
         name: "sdpa_split",
-        first: 9,
+        first: 13,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1452,7 +1468,7 @@ pub(crate) mod sdpa {
     pub(crate) const SDPA_COMBINE: Op = Op {
         family: FAMILY,
         name: "sdpa_combine",
-        first: 18,
+        first: 22,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[3],
         distinct: false,
@@ -1462,9 +1478,19 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_TILES: Op = Op {
         family: FAMILY,
         name: "flash_tiles",
-        first: 21,
+        first: 25,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
+        distinct: false,
+    };
+
+    /// As sdpa_matrix, with windows, slopes and entries of different lengths.
+    pub(crate) const FLASH_MATRIX: Op = Op {
+        family: FAMILY,
+        name: "flash_matrix",
+        first: 34,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16])],
+        variants: &[0, 1],
         distinct: false,
     };
 
@@ -1472,7 +1498,7 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_SPLIT: Op = Op {
         family: FAMILY,
         name: "flash_split",
-        first: 30,
+        first: 38,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1482,7 +1508,7 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_COMBINE: Op = Op {
         family: FAMILY,
         name: "flash_combine",
-        first: 39,
+        first: 47,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[3],
         distinct: false,
@@ -1491,9 +1517,11 @@ pub(crate) mod sdpa {
     /// All ops of the family.
     pub(crate) const OPS: &[Op] = &[
         SDPA_TILES,
+        SDPA_MATRIX,
         SDPA_SPLIT,
         SDPA_COMBINE,
         FLASH_TILES,
+        FLASH_MATRIX,
         FLASH_SPLIT,
         FLASH_COMBINE,
     ];
@@ -1509,9 +1537,9 @@ pub(crate) mod softmax {
     pub(crate) const HELD_F64: usize = 8;
     pub(crate) const HELD_PACKED: usize = 64;
     pub(crate) const LEAST_CHUNK: usize = 16384;
-    pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 1]);
-    pub(crate) const CHUNK_BLOCK: Tuned = Tuned([256, 1024]);
-    pub(crate) const HELD: Tuned = Tuned([32, 16]);
+    pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 1]);
+    pub(crate) const CHUNK_BLOCK: Tuned = Tuned([256, 256, 256, 256, 1024]);
+    pub(crate) const HELD: Tuned = Tuned([32, 32, 32, 32, 16]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 24,
@@ -1557,7 +1585,7 @@ pub(crate) mod softmax {
 pub(crate) mod unary {
     use super::*;
 
-    pub(crate) const BLOCK: Tuned = Tuned([256, 128]);
+    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 25,

@@ -214,7 +214,19 @@ LINES = {
         (Dealing(items=2),),
     ),
     "sdpa-tiles": Case(
-        "sdpa_tiles_f16_64",
+        "sdpa_tiles_f32_64",
+        (
+            Operand("f32", (M + 1, 1, 64, 64)),
+            *[Operand("f32", (M + 1, 1, 20, 64))] * 2,
+            Operand("f32", (M + 1, 1, 64, 80)),
+        ),
+        lambda k, q, keys, values, mask: sdpa(k, q, keys, values, part(mask, 20), scale=0.1, parts=0),
+        ONCE,
+        M,
+        tolerance=F32,
+    ),
+    "sdpa-matrix": Case(
+        "sdpa_matrix_f16_64",
         (
             Operand("f16", (M + 1, 1, 64, 64)),
             *[Operand("f16", (M + 1, 1, 20, 64))] * 2,

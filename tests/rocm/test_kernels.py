@@ -61,7 +61,7 @@ def test_all_architectures_without_spills_and_within_budgets() -> None:
 def test_kernels_have_the_dot_and_matrix_instructions_that_they_need() -> None:
     names = [each.name for each in parse_architectures(os.environ.get("ARCH", "all"))]
     of_them = needing(families())
-    assert of_them == {"expert_blocks", "quantized"}
+    assert of_them == {"expert_blocks", "quantized", "sdpa"}
 
     objects = compile_kernels(
         render_sources([loaded for loaded in families() if loaded.name in of_them]), names, real_toolchain()
@@ -72,7 +72,8 @@ def test_kernels_have_the_dot_and_matrix_instructions_that_they_need() -> None:
     assert [(each.family, each.architecture.name) for each in found] == [(f, n) for f in sorted(of_them) for n in names]
     for each in found:
         used = {name for count in each.kernels.values() for name in count}
-        assert bool(used) is (each.architecture.dot4 is not None), each.architecture.name
+        there = each.architecture.halves if each.family == "sdpa" else each.architecture.dot4
+        assert bool(used) is (there is not None), (each.family, each.architecture.name)
 
 
 @pytest.mark.parametrize("architecture", WAVES)

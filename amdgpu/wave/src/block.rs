@@ -29,9 +29,9 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Waves that are about to begin.
+    /// Waves that are about to begin. All bits of LDS are 1: what earlier blocks have left there is no zero either.
     pub fn new(program: &'a Program, waves: Vec<Wave>, lds: usize) -> Self {
-        Self { program, waves, lds: Lds(vec![0; lds]), executed: 0 }
+        Self { program, waves, lds: Lds(vec![0xff; lds]), executed: 0 }
     }
 
     /// Runs all waves to their end.

@@ -413,44 +413,69 @@ impl Work<'_> {
                 wave.write(&Written { target: self.target()?, lanes: wave.exec, values });
             }
             "V_WMMA_I32_16X16X16_IU8" => self.multiply_bytes(wave)?,
+            "V_WMMA_F32_16X16X16_F16" => self.multiply_halves(wave, h)?,
+            "V_WMMA_F32_16X16X16_BF16" => self.multiply_halves(wave, |bits| f(bits << 16).into())?,
             _ => return Err(format!("{name} is not known")),
         }
         Ok(())
     }
 
-    /// The product of two matrices of 16x16 bytes, added to one of 32 bits, in waves of 32: a lane has a row of the first
-    /// and a column of the second matrix, the lanes from 16 on those of the lanes below, and every other row of the third.
-    fn multiply_bytes(&self, wave: &mut Wave) -> Done {
+    /// The product of two matrices of 16x16 elements, added to one of 32 bits, in waves of 32: a lane has a row of the first
+    /// and a column of the second matrix in so many words, the lanes from 16 on those of the lanes below, and every other
+    /// row of the third. `sum` is told a row, a column, and what their products are added to.
+    fn multiply_matrices(&self, wave: &mut Wave, words: usize, sum: impl Fn(&[u32], &[u32], u32) -> u32) -> Done {
         let register = |name| match self.instruction.operand(self.set, name) {
             Some(Operand::Vector(register)) => Ok(register as usize),
             other => Err(format!("a matrix in {other:?} is not known")),
         };
-        let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
         if wave.lanes != 32 || self.instruction.is_set("clmp") {
             return Err("waves of 64 and limited sums are not known".into());
         }
         let (a, b, to) = (register("src0")?, register("src1")?, register("vdst")?);
-        let number = |first: usize, lane: usize, place: usize, signed: bool| {
-            let byte = (wave.vectors[first + place / 4][lane] >> (8 * (place % 4))) as u8;
-            if signed { i32::from(byte as i8) } else { i32::from(byte) }
+        let line = |first: usize, lane: usize| -> Vec<u32> {
+            (0..words).map(|word| wave.vectors[first + word][lane]).collect()
         };
+        let [rows, columns] = [a, b].map(|first| (0..16).map(|lane| line(first, lane)).collect::<Vec<_>>());
         let mut sums = [[0u32; 32]; 8];
         for (step, sums) in sums.iter_mut().enumerate() {
-            for (lane, sum) in sums.iter_mut().enumerate() {
+            for (lane, result) in sums.iter_mut().enumerate() {
                 let (row, column) = (2 * step + lane / 16, lane % 16);
                 let start = match self.instruction.operand(self.set, "src2") {
                     Some(Operand::Vector(register)) => wave.vectors[register as usize + step][lane],
                     Some(constant) => wave.word(constant),
                     None => 0,
                 };
-                let products = (0..16).map(|k| number(a, row, k, signed[0]) * number(b, column, k, signed[1]));
-                *sum = (start as i32).wrapping_add(products.sum()) as u32;
+                *result = sum(&rows[row], &columns[column], start);
             }
         }
         for (step, sums) in sums.iter().enumerate() {
             wave.vectors[to + step][..32].copy_from_slice(sums);
         }
         Ok(())
+    }
+
+    fn multiply_bytes(&self, wave: &mut Wave) -> Done {
+        let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
+        let number = |line: &[u32], place: usize, signed: bool| {
+            let byte = (line[place / 4] >> (8 * (place % 4))) as u8;
+            if signed { i32::from(byte as i8) } else { i32::from(byte) }
+        };
+        self.multiply_matrices(wave, 4, |row, column, start| {
+            let products = (0..16).map(|k| number(row, k, signed[0]) * number(column, k, signed[1]));
+            (start as i32).wrapping_add(products.sum()) as u32
+        })
+    }
+
+    /// AMD does not say how often the sums are rounded; here it is once.
+    fn multiply_halves(&self, wave: &mut Wave, widened: fn(u64) -> f64) -> Done {
+        if ["neg", "neg_hi"].iter().any(|name| self.instruction.number(name) != 0) {
+            return Err("matrices with other signs are not known".into());
+        }
+        let number = |line: &[u32], place: usize| widened(u64::from(line[place / 2] >> (16 * (place % 2)) & 0xffff));
+        self.multiply_matrices(wave, 8, |row, column, start| {
+            let products = (0..16).map(|k| number(row, k) * number(column, k));
+            ((products.sum::<f64>() + f64::from(f32::from_bits(start))) as f32).to_bits()
+        })
     }
 }
 

@@ -3,25 +3,9 @@
 // Products of 16 rows with 16 columns of signed bytes by a whole wave: on matrix units where the architecture has them,
 // by dot4 elsewhere. Of the results, each lane holds a few rows of a few columns.
 #include "candle_rocm/dot.h"
+#include "candle_rocm/units.h"
 #include "candle_rocm/vector.h"
 #include "candle_rocm/wave.h"
-
-#if defined(__CUDACC__)
-#define CANDLE_MATRIX_NVIDIA
-#elif defined(__AMDGCN__)
-#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)
-#define CANDLE_MATRIX_RDNA
-#endif
-#if defined(__GFX11__)
-#define CANDLE_MATRIX_GFX11
-#elif defined(__GFX12__)
-#define CANDLE_MATRIX_GFX12
-#elif defined(__gfx908__) || defined(__gfx90a__)
-#define CANDLE_MATRIX_SHORT_MFMA
-#elif defined(__gfx942__) || defined(__gfx950__)
-#define CANDLE_MATRIX_MFMA
-#endif
-#endif
 
 namespace candle {
 

@@ -46,15 +46,23 @@ KERNEL(4, 1, 5120, 64) KERNEL(4, 1, 10240, 256) KERNEL(4, 1, 30720, 256) KERNEL(
 KERNEL(4, 1, 20480, 512)
 """
 
-BYTE_PRODUCTS = (
+PRODUCTS = (
     "v_dot4_i32_i8 v0, v1, v2, v3",
     "v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,1,0]",
     "v_mfma_i32_16x16x16i8 a[0:3], v0, v1, a[0:3]",
     "v_mfma_i32_16x16x32_i8 a[0:3], v[0:1], v[2:3], a[0:3]",
     "v_wmma_i32_16x16x16_iu8 v[0:7], v[8:11], v[12:15], v[0:7]",
     "v_wmma_i32_16x16x16_iu8 v[0:7], v[8:9], v[10:11], v[0:7]",
+    "v_mfma_f32_16x16x16f16 a[0:3], v[0:1], v[2:3], a[0:3]",
+    "v_mfma_f32_16x16x8bf16 a[0:3], v0, v1, a[0:3]",
+    "v_mfma_f32_16x16x16bf16_1k a[0:3], v[0:1], v[2:3], a[0:3]",
+    "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]",
+    "v_wmma_f32_16x16x16_bf16 v[0:7], v[8:15], v[16:23], v[0:7]",
+    "v_wmma_f32_16x16x16_f16 v[0:7], v[8:11], v[12:15], v[0:7]",
+    "v_wmma_f32_16x16x16_bf16 v[0:7], v[8:11], v[12:15], v[0:7]",
 )
-"""Products of signed bytes in every form that one of the architectures has; the last two are RDNA 3's and RDNA 4's."""
+"""Products of signed bytes, and of matrices of 16-bit floats, in every form that one of the architectures has; the last
+two of each are RDNA 3's and RDNA 4's."""
 
 REMARK = re.compile(r"remark: +([A-Za-z ]+?)(?: \[[^\]]*\])?: (\w+)")
 
@@ -105,18 +113,18 @@ def test_the_kernels_reach_different_occupancies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("on", ARCHITECTURES, ids=lambda on: on.name)
-def test_clang_assembles_the_byte_products_of_the_table_and_no_others(on: Architecture, tmp_path: Path) -> None:
-    (tmp_path / "k.s").write_text("\n".join(BYTE_PRODUCTS) + "\n", encoding="utf-8")
+def test_clang_assembles_the_products_of_the_table_and_no_others(on: Architecture, tmp_path: Path) -> None:
+    (tmp_path / "k.s").write_text("\n".join(PRODUCTS) + "\n", encoding="utf-8")
     target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={on.name}", "-nogpulib"]
     command = [str(real_toolchain().compiler), *target, "-x", "assembler", "-c", "k.s", "-o", "k.o"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     refused = {int(line) for line in re.findall(r"^k\.s:(\d+):\d+: error:", done.stderr, re.MULTILINE)}
-    names = {text.split()[0] for line, text in enumerate(BYTE_PRODUCTS, 1) if line not in refused}
+    names = {text.split()[0] for line, text in enumerate(PRODUCTS, 1) if line not in refused}
     assert (done.returncode == 0) is (not refused)
     if "v_dot4_i32_iu8" in names:
         names.discard("v_dot4_i32_i8")  # is another name of it there
-    for pattern, kind in ((on.dot4, "_dot4"), (on.matrix, "_16x16x")):
-        of_kind = {name for name in names if kind in name}
+    for pattern, kind in ((on.dot4, "v_dot4*"), (on.matrix, "*_i32_16x16x*"), (on.halves, "*_f32_16x16x*")):
+        of_kind = {name for name in names if fnmatchcase(name, kind)}
         assert of_kind == {name for name in names if fnmatchcase(name, pattern or "")}
         assert bool(of_kind) is (pattern is not None)
 

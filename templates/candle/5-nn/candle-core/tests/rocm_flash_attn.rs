@@ -262,7 +262,8 @@ fn whole_sequences_are_what_plain_loops_compute() -> Result<()> {
     let Some(device) = gpu("whole_sequences_are_what_plain_loops_compute") else {
         return Ok(());
     };
-    // Few queries and many, of each width of kernels; and keys that are dealt to several blocks.
+    // Few queries and many, of each width of kernels; keys that are dealt to several blocks; and rows that are no packs of
+    // 16 bytes in 16 bits.
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         for (rows, depth) in [
             ([1, 40], 64),
@@ -271,6 +272,8 @@ fn whole_sequences_are_what_plain_loops_compute() -> Result<()> {
             ([66, 67], 72),
             ([3, 20], 256),
             ([9, 20], 200),
+            ([9, 20], 60),
+            ([9, 20], 124),
         ] {
             check(rows, depth, dtype, &device)?;
         }

@@ -104,6 +104,16 @@ impl Configuration {
         1. / (self.depth as f32).sqrt()
     }
 
+    /// What rounding the weights changes of a sum of values below 1: on matrix units, which many queries of 16 bits may go
+    /// to, they are rounded to that type, in f16 to multiples of 2^-24.
+    fn of_weights(&self) -> f64 {
+        match self.dtype {
+            DType::F16 if self.queries > 8 => ulp(DType::F16, 1.) / 2. + self.keys as f64 * ROUNDING,
+            DType::BF16 if self.queries > 8 => ulp(DType::BF16, 1.) / 2.,
+            _ => 0.,
+        }
+    }
+
     /// Of q, k and v.
     fn shapes(&self) -> [[usize; 4]; 3] {
         let heads = self.key_heads * self.group;
@@ -207,7 +217,7 @@ fn check(configuration: &Configuration, random: &mut Random, device: &Device) ->
     assert_eq!((got.dims(), got.dtype()), (wanted.dims(), c.dtype), "{c:?}");
     // A score that is off by e changes its weight by a factor of exp(e), and the sum of weights as well; and there is a
     // rounding for each value that is added. Values are below 1.
-    let of_sums = 2. * error.exp_m1() + (c.keys + 8) as f64 * ROUNDING;
+    let of_sums = 2. * error.exp_m1() + (c.keys + 8) as f64 * ROUNDING + c.of_weights();
     let pairs = numbers(&got)?.into_iter().zip(numbers(&wanted)?);
     for (at, (got, wanted)) in pairs.enumerate() {
         let allowed = of_sums + ulp(c.dtype, wanted);

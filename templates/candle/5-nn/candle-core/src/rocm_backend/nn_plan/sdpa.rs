@@ -5,7 +5,7 @@
 use super::flash::{Flash, KernelFlash};
 use crate::rocm_backend::plan::table::{sdpa as table, Element};
 use crate::rocm_backend::plan::{
-    Argument, Card, Divisor, Kernel, Launch, Launcher, Op, Operand, Pointer, Refusal,
+    Argument, Card, Divisor, Kernel, Launch, Launcher, Op, Operand, Pointer, Refusal, Tuned,
 };
 
 /// Kernels for rows of up to so many columns.
@@ -101,15 +101,13 @@ impl Attention<'_> {
         [self.q.start(), self.k.start(), self.v.start(), mask]
     }
 
-    /// Whether rows of q, k and v consist of quads, and each of those is aligned.
-    fn is_packed(&self) -> bool {
+    /// Whether rows of q, k and v consist of packs of so many elements, and each of those is aligned.
+    fn is_packed(&self, pack: usize) -> bool {
         [self.q, self.k, self.v].iter().all(|operand| {
             let view = &operand.view;
             let mut steps = view.strides[..3].iter().chain(&view.shape[3..]);
-            steps.all(|step| step % table::QUAD == 0)
-                && operand
-                    .start()
-                    .is_multiple_of(table::QUAD * self.element.size())
+            steps.all(|step| step % pack == 0)
+                && operand.start().is_multiple_of(pack * self.element.size())
         })
     }
 
@@ -132,7 +130,7 @@ impl Attention<'_> {
             } else {
                 self.scores.softcapping
             },
-            packed: self.is_packed().into(),
+            packed: self.is_packed(table::QUAD).into(),
         }
     }
 
@@ -275,15 +273,11 @@ enum Packed {
 }
 
 impl Packed {
-    /// Kernels for tiles, splits, and what is combined.
-    fn kernels(&self) -> [&'static Op; 3] {
+    /// The one for masks, or that of flash attention.
+    fn either(&self, masked: &'static Op, flash: &'static Op) -> &'static Op {
         match self {
-            Self::Masked(_) => [&table::SDPA_TILES, &table::SDPA_SPLIT, &table::SDPA_COMBINE],
-            Self::Flash(_) => [
-                &table::FLASH_TILES,
-                &table::FLASH_SPLIT,
-                &table::FLASH_COMBINE,
-            ],
+            Self::Masked(_) => masked,
+            Self::Flash(_) => flash,
         }
     }
 
@@ -353,9 +347,14 @@ pub(crate) fn sdpa<L: Launcher>(
         sizes,
     };
     let parts = parts.unwrap_or_else(|| sizes.parts(launcher.card(), attending.seen));
-    let few = parts > 0 && attention.is_packed() && count < 1 << 31;
-    match Width::of(sizes.depth.max(sizes.columns)) {
+    let few = parts > 0 && attention.is_packed(table::QUAD) && count < 1 << 31;
+    let widest = sizes.depth.max(sizes.columns);
+    let on_units = attention.element.size() == 2
+        && widest <= table::MATRIX_COLUMNS.on(launcher.tuning())
+        && attention.is_packed(table::MATRIX_GAP);
+    match Width::of(widest) {
         Some(width) if few => attending.split(width, parts),
+        Some(width) if on_units => attending.on_units(width),
         _ => attending.tiles(Width::of(sizes.columns).unwrap_or(WIDTHS[WIDTHS.len() - 1])),
     }
 }
@@ -375,11 +374,46 @@ struct Attending<'a, L> {
 impl<L: Launcher> Attending<'_, L> {
     /// A block to each tile of queries and part of the columns.
     fn tiles(&self, width: Width) -> Result<(), L::Error> {
+        let op = self.packed.either(&table::SDPA_TILES, &table::FLASH_TILES);
+        let parts = self.sizes.columns.div_ceil(width.columns);
+        let kernel = op.form(width.form, &[self.element])?;
+        let sizes = [table::BLOCK, table::TILE];
+        self.tiles_of(kernel, sizes, parts, table::TILE_LDS)
+    }
+
+    /// A block to each tile of queries, which its waves share.
+    fn on_units(&self, width: Width) -> Result<(), L::Error> {
+        let op = self
+            .packed
+            .either(&table::SDPA_MATRIX, &table::FLASH_MATRIX);
+        let kernel = op.form(width.form, &[self.element])?;
+        let tuning = self.launcher.tuning();
+        let number = |number: Tuned| number.on(tuning);
+        let block = number(table::MATRIX_BLOCK);
+        let height = block / self.launcher.card().wave_size * table::MATRIX_TILE;
+        let (step, gap) = (number(table::MATRIX_STEP), table::MATRIX_GAP);
+        let queries = height * (width.columns + gap);
+        // As they are, and values that are perhaps turned.
+        let keys = step * (width.columns + gap) + width.columns * (step + gap);
+        // Queries that are held in registers leave LDS before the first keys come.
+        let elements = match number(table::MATRIX_HELD) {
+            0 => queries + keys,
+            _ => queries.max(keys),
+        };
+        let lds = elements * self.element.size();
+        self.tiles_of(kernel, [block, height], 1, lds)
+    }
+
+    /// A block of so many threads to each tile of so many queries and each of so many parts of the columns.
+    fn tiles_of(
+        &self,
+        kernel: Kernel,
+        [block, height]: [usize; 2],
+        parts: usize,
+        lds: usize,
+    ) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let [of_tiles, ..] = self.packed.kernels();
-        let kernel = of_tiles.form(width.form, &[self.element])?;
-        let along = sizes.queries.div_ceil(table::TILE);
-        let parts = sizes.columns.div_ceil(width.columns);
+        let along = sizes.queries.div_ceil(height);
         let mut tiles = Tiles {
             along: Divisor::of(along),
             parts: Divisor::of(parts),
@@ -389,10 +423,11 @@ impl<L: Launcher> Attending<'_, L> {
         let most = self.launcher.limits().blocks;
         for first in (0..count).step_by(most) {
             tiles.first = first as u32;
-            let launch = self.launch(kernel, most.min(count - first), table::TILE_LDS);
+            let launch = self.launch(kernel, most.min(count - first), block, lds);
             let launch = self.with_operands(launch.arg(&self.y));
             let launch = self.packed.given_to(launch).arg(&tiles);
-            // SAFETY: the arguments of tiles kernels; the tensors fit together, and views stay within their memory.
+            // SAFETY: the arguments of tiles and matrix kernels; the tensors fit together, and views stay within their
+            // memory.
             unsafe { launch.enqueue() }?;
         }
         Ok(())
@@ -401,8 +436,8 @@ impl<L: Launcher> Attending<'_, L> {
     /// A block to each of at most `parts` parts of a key head's keys and each group of its queries.
     fn split(&self, width: Width, parts: usize) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let [_, of_parts, of_all] = self.packed.kernels();
-        let kernel = of_parts.form(width.form, &[self.element])?;
+        let op = self.packed.either(&table::SDPA_SPLIT, &table::FLASH_SPLIT);
+        let kernel = op.form(width.form, &[self.element])?;
         let of_part = self.seen.div_ceil(parts).max(1);
         let parts = self.seen.div_ceil(of_part).max(1);
         let groups = (sizes.queries * sizes.group()).div_ceil(width.rows);
@@ -423,7 +458,7 @@ impl<L: Launcher> Attending<'_, L> {
         let most = self.launcher.limits().blocks;
         for first in (0..count).step_by(most) {
             split.first = first as u32;
-            let launch = self.launch(kernel, most.min(count - first), lds);
+            let launch = self.launch(kernel, most.min(count - first), table::BLOCK, lds);
             let launch = self.with_operands(launch.arg(&self.y).arg(&total).arg(&sum));
             let launch = self.packed.given_to(launch).arg(&split);
             // SAFETY: the arguments of split kernels; as for tiles, and if there are several parts there is room for a
@@ -433,7 +468,10 @@ impl<L: Launcher> Attending<'_, L> {
         if parts == 1 {
             return Ok(());
         }
-        let combine = of_all.form(table::FORM_PLAIN, &[self.element])?;
+        let op = self
+            .packed
+            .either(&table::SDPA_COMBINE, &table::FLASH_COMBINE);
+        let combine = op.form(table::FORM_PLAIN, &[self.element])?;
         let results = sizes.rows() * sizes.columns;
         let (parts, columns, count) = (parts as u32, Divisor::of(sizes.columns), results as u32);
         let launch = Launch::new(self.launcher, combine);
@@ -444,9 +482,9 @@ impl<L: Launcher> Attending<'_, L> {
         unsafe { launch.arg(&parts).arg(&columns).arg(&count).enqueue() }
     }
 
-    fn launch(&self, kernel: Kernel, blocks: usize, lds: usize) -> Launch<'_, L> {
+    fn launch(&self, kernel: Kernel, blocks: usize, block: usize, lds: usize) -> Launch<'_, L> {
         let launch = Launch::new(self.launcher, kernel);
-        launch.threads(blocks, table::BLOCK).lds(lds)
+        launch.threads(blocks, block).lds(lds)
     }
 
     fn with_operands<'b>(&'b self, launch: Launch<'b, L>) -> Launch<'b, L> {
@@ -652,6 +690,63 @@ mod tests {
         let few = tensors(SIZES);
         let (launches, _) = launched(&few, Element::F32, Some(0))?;
         assert_eq!(launches, [recorded("sdpa_tiles_f32_128", 8)]);
+        Ok(())
+    }
+
+    #[test]
+    fn rows_of_16_bits_go_to_matrix_units() -> Result<(), Refusal> {
+        // Waves of 64: four of them have 64 queries.
+        for (queries, depth, columns, width, blocks) in [
+            (9, 64, 64, "64", vec![8]),
+            (65, 8, 64, "64", vec![16]),
+            (64, 72, 64, "128", vec![8]),
+            (300, 64, 128, "128", vec![32, 8]),
+        ] {
+            for element in [Element::F16, Element::BF16] {
+                let tensors = tensors(Sizes {
+                    queries,
+                    depth,
+                    columns,
+                    ..SIZES
+                });
+                let (launches, workspaces) = launched(&tensors, element, None)?;
+                let kernel = format!("sdpa_matrix_{}_{width}", element.name());
+                let expected: Vec<_> = blocks.iter().map(|&n| recorded(&kernel, n)).collect();
+                assert_eq!(launches, expected);
+                assert!(workspaces.is_empty());
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn other_rows_take_tiles() -> Result<(), Refusal> {
+        let taken = |tensors: &[Strided; 3], element| -> Result<String, Refusal> {
+            Ok(launched(tensors, element, None)?.0[0].symbol.clone())
+        };
+        let sizes = Sizes {
+            queries: 70,
+            ..SIZES
+        };
+        let packed = tensors(sizes);
+        assert_eq!(taken(&packed, Element::F32)?, "sdpa_tiles_f32_128");
+        assert_eq!(taken(&packed, Element::F16)?, "sdpa_matrix_f16_128");
+        let wide = tensors(Sizes {
+            depth: 136,
+            ..sizes
+        });
+        assert_eq!(taken(&wide, Element::F16)?, "sdpa_tiles_f16_128");
+        let short = tensors(Sizes {
+            columns: 60,
+            ..sizes
+        });
+        assert_eq!(taken(&short, Element::F16)?, "sdpa_tiles_f16_64");
+        let [q, k, v] = packed;
+        for (at, width) in [(8, "matrix_f16_64"), (4, "tiles_f16_64")] {
+            let part = |view: &Strided| view.clone().narrow(3, at, 64);
+            let parts = [part(&q), part(&k), part(&v)];
+            assert_eq!(taken(&parts, Element::F16)?, format!("sdpa_{width}"));
+        }
         Ok(())
     }
 

@@ -132,10 +132,13 @@ mod tests {
         let (result, launches) = launches_of(|| sdpa(q, k, v, mask, scores));
         let read = || {
             let (y, shape) = result?;
-            match to_cpu_storage(&y)? {
-                CpuStorage::F32(y) => Ok((y, shape)),
-                _ => Ok((vec![], shape)),
-            }
+            let y = match to_cpu_storage(&y)? {
+                CpuStorage::F32(y) => y,
+                CpuStorage::F16(y) => y.into_iter().map(f32::from).collect(),
+                CpuStorage::BF16(y) => y.into_iter().map(f32::from).collect(),
+                _ => vec![],
+            };
+            Ok((y, shape))
         };
         (read(), launches)
     }
@@ -268,6 +271,61 @@ mod tests {
                 for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
                     let error = (found - wanted).abs();
                     assert!(error < 1e-5, "{what}: {found} instead of {wanted} at {at}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of 16 bits that consist of packs of 16 bytes, and others.
+    #[test]
+    fn rows_of_16_bits_go_to_matrix_units() -> Result<()> {
+        let Some(device) = gpu("rows_of_16_bits_go_to_matrix_units") else {
+            return Ok(());
+        };
+        let has_units = table::MATRIX_COLUMNS.on(device.tuning()) > 0;
+        let device = Device::Rocm(device);
+        for (depth, columns, packs, width) in [
+            (8, 64, true, 64),
+            (72, 40, true, 128),
+            (128, 128, true, 128),
+            (60, 64, false, 64),
+            (64, 124, false, 128),
+            (136, 64, false, 64),
+        ] {
+            let q = numbers([2, 4, 70, depth], 1)?;
+            let (k, v) = (
+                numbers([2, 2, 90, depth], 2)?,
+                numbers([2, 2, 90, columns], 3)?,
+            );
+            for (dtype, name, rounding) in [(DType::F16, "f16", 1e-3), (DType::BF16, "bf16", 8e-3)]
+            {
+                let scores = Scores {
+                    causal: true,
+                    scale: 0.25,
+                    ..PLAIN
+                };
+                let (q, k, v) = (q.to_dtype(dtype)?, k.to_dtype(dtype)?, v.to_dtype(dtype)?);
+                let on = |x: &Tensor| x.to_device(&device);
+                let (found, launched) = attended(&on(&q)?, &on(&k)?, &on(&v)?, None, scores);
+                let form = if has_units && packs {
+                    "matrix"
+                } else {
+                    "tiles"
+                };
+                let kernel = format!("sdpa_{form}_{name}_{width}");
+                assert!(!launched.is_empty());
+                assert!(launched.iter().all(|launch| launch.kernel == kernel));
+                let wide = |x: &Tensor| x.to_dtype(DType::F32);
+                let wanted = plainly(&wide(&q)?, &wide(&k)?, &wide(&v)?, None, scores)?;
+                let found = found?.0;
+                assert_eq!(found.len(), wanted.len());
+                for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                    let error = (found - wanted).abs();
+                    assert!(
+                        error < rounding,
+                        "{name}, {depth}, {columns}: {found} instead of {wanted} at {at}"
+                    );
                 }
             }
         }
