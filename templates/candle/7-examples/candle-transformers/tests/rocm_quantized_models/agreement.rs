@@ -32,6 +32,12 @@ fn size(numbers: impl Iterator<Item = f32>) -> f32 {
     (sum / count as f32).sqrt()
 }
 
+/// How far logits are from others, relative to the size of these.
+fn off(found: &[f32], wanted: &[f32]) -> f32 {
+    let differences = found.iter().zip(wanted).map(|(x, y)| x - y);
+    size(differences) / size(wanted.iter().copied())
+}
+
 /// The likeliest token, and by how much its logit is ahead of the next one.
 fn likeliest(logits: &[f32]) -> (usize, f32) {
     let mut order: Vec<usize> = (0..logits.len()).collect();
@@ -63,8 +69,7 @@ pub fn assert_agrees(
     let allowed = (products as f32).sqrt() * 3. / (254. * 3f32.sqrt());
     for (step, exact) in exact.iter().enumerate() {
         let length = size(exact.iter().copied());
-        let off = |found: &[f32]| size(found.iter().zip(exact).map(|(x, y)| x - y)) / length;
-        let (off_rocm, off_cpu) = (off(&on_rocm[step]), off(&on_cpu[step]));
+        let (off_rocm, off_cpu) = (off(&on_rocm[step], exact), off(&on_cpu[step], exact));
         let (token, lead) = likeliest(exact);
         let lead = lead / length;
         println!("step {step}: off by {off_rocm:e}, the CPU by {off_cpu:e}, {lead} ahead");
@@ -76,6 +81,26 @@ pub fn assert_agrees(
         assert!(lead > (2. * VOCABULARY as f32).sqrt() * allowed, "{lead}");
         let found = [&on_rocm, &on_cpu].map(|logits| likeliest(&logits[step]).0);
         assert_eq!(found, [token; 2], "step {step}");
+    }
+    Ok(())
+}
+
+/// Compares the logits of a model in f32 with the CPU's. Sums of at most so many products each are off by a rounding for
+/// every one at most, which errors of several layers do not reach in the mean.
+pub fn assert_agrees_in_f32(
+    gguf: &Gguf,
+    products: usize,
+    load: impl Fn(&Path, &Device) -> Result<Model>,
+) -> Result<()> {
+    let device = Device::new_rocm(0)?;
+    let file = gguf.write()?;
+    let on_rocm = logits(load(file.path(), &device)?, &device)?;
+    let on_cpu = logits(load(file.path(), &Device::Cpu)?, &Device::Cpu)?;
+    let allowed = products as f32 / (1 << 24) as f32;
+    for (step, (found, wanted)) in on_rocm.iter().zip(&on_cpu).enumerate() {
+        let off = off(found, wanted);
+        println!("step {step}: off by {off:e}");
+        assert!(off <= allowed, "step {step}: off by {off:e}");
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ impl Formats {
     fn of(&self, name: &str) -> GgmlDType {
         if name == "output.weight" {
             self.output
-        } else if name.ends_with("attn_v.weight") || name.ends_with("ffn_down.weight") {
+        } else if name.ends_with("attn_v.weight") || name.contains(".ffn_down") {
             self.sensitive
         } else {
             self.most
@@ -77,6 +77,20 @@ impl Gguf {
         let entries = entries.iter();
         self.metadata
             .extend(entries.map(|(key, number)| (format!("{architecture}.{key}"), value(*number))));
+    }
+
+    /// The model's kind, where it is read from the file.
+    pub fn architecture(&mut self, name: &str) {
+        let value = Value::String(name.to_string());
+        self.metadata
+            .push(("general.architecture".to_string(), value));
+    }
+
+    /// Matrices of so many experts, whose products with numbers are as large as these.
+    pub fn experts(&mut self, name: &str, count: usize, rows: usize, columns: usize) -> Result<()> {
+        let scale = 1. / (columns as f64).sqrt();
+        let weights = (numbers(name, &[count, rows, columns])? * scale)?;
+        self.push(name, &weights, self.formats.of(name))
     }
 
     /// A matrix whose products with numbers are `scale` times as large as these.

@@ -7,5 +7,6 @@ mod gguf;
 mod llama;
 mod phi;
 mod qwen3;
+mod qwen3_moe;
 mod t5;
 mod whisper;

@@ -1,0 +1,1 @@
+//! This release has no quantized Qwen3 with experts.
