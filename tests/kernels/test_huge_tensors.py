@@ -49,6 +49,22 @@ F32 = 2.0**-20
 """Of sums of 8192 numbers in another order."""
 
 
+def attention(kernel: str, element: str, tolerance: float) -> Case:
+    """Of 64 queries to 20 keys, with masks that lie in wider rows."""
+    return Case(
+        kernel,
+        (
+            Operand(element, (M + 1, 1, 64, 64)),
+            *[Operand(element, (M + 1, 1, 20, 64))] * 2,
+            Operand(element, (M + 1, 1, 64, 80)),
+        ),
+        lambda k, q, keys, values, mask: sdpa(k, q, keys, values, part(mask, 20), scale=0.1, parts=0),
+        ONCE,
+        M,
+        tolerance=tolerance,
+    )
+
+
 def part(x: Tensor, columns: int) -> Tensor:
     """The first columns of the last dimension: rows lie so far apart that offsets in one launch pass 32 bits."""
     return x.narrow(len(x.shape) - 1, 0, columns)
@@ -213,30 +229,8 @@ LINES = {
         lambda k, x, cos, sin: rope(k, x, cos, sin, interleaved=True),
         (Dealing(items=2),),
     ),
-    "sdpa-tiles": Case(
-        "sdpa_tiles_f32_64",
-        (
-            Operand("f32", (M + 1, 1, 64, 64)),
-            *[Operand("f32", (M + 1, 1, 20, 64))] * 2,
-            Operand("f32", (M + 1, 1, 64, 80)),
-        ),
-        lambda k, q, keys, values, mask: sdpa(k, q, keys, values, part(mask, 20), scale=0.1, parts=0),
-        ONCE,
-        M,
-        tolerance=F32,
-    ),
-    "sdpa-matrix": Case(
-        "sdpa_matrix_f16_64",
-        (
-            Operand("f16", (M + 1, 1, 64, 64)),
-            *[Operand("f16", (M + 1, 1, 20, 64))] * 2,
-            Operand("f16", (M + 1, 1, 64, 80)),
-        ),
-        lambda k, q, keys, values, mask: sdpa(k, q, keys, values, part(mask, 20), scale=0.1, parts=0),
-        ONCE,
-        M,
-        tolerance=F16,
-    ),
+    "sdpa-tiles": attention("sdpa_tiles_f32_64", "f32", F32),
+    "sdpa-matrix": attention("sdpa_matrix_f16_64", "f16", F16),
     "sdpa-split": Case(
         "sdpa_split_f16_256 sdpa_combine_f16",
         (Operand("f16", (64 * K + 1, 1, 1, 256)), *[Operand("f16", (64 * K + 1, 1, 256, 256))] * 2),

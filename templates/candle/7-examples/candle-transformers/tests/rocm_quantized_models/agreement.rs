@@ -26,6 +26,19 @@ fn logits(mut model: Model, device: &Device) -> Result<Vec<Vec<f32>>> {
     steps.collect()
 }
 
+/// The logits of the model in a file, on ROCm and on the CPU.
+fn on_both(
+    gguf: &Gguf,
+    load: impl Fn(&Path, &Device) -> Result<Model>,
+) -> Result<[Vec<Vec<f32>>; 2]> {
+    let device = Device::new_rocm(0)?;
+    let file = gguf.write()?;
+    Ok([
+        logits(load(file.path(), &device)?, &device)?,
+        logits(load(file.path(), &Device::Cpu)?, &Device::Cpu)?,
+    ])
+}
+
 /// The square root of the mean square.
 fn size(numbers: impl Iterator<Item = f32>) -> f32 {
     let (count, sum) = numbers.fold((0, 0.), |(count, sum), x| (count + 1, sum + x * x));
@@ -59,10 +72,7 @@ pub fn assert_agrees(
     products: usize,
     load: impl Fn(&Path, &Device) -> Result<Model>,
 ) -> Result<()> {
-    let device = Device::new_rocm(0)?;
-    let file = gguf.write()?;
-    let on_rocm = logits(load(file.path(), &device)?, &device)?;
-    let on_cpu = logits(load(file.path(), &Device::Cpu)?, &Device::Cpu)?;
+    let [on_rocm, on_cpu] = on_both(gguf, &load)?;
     let file = gguf.exact()?.write()?;
     let exact = logits(load(file.path(), &Device::Cpu)?, &Device::Cpu)?;
 
@@ -92,10 +102,7 @@ pub fn assert_agrees_in_f32(
     products: usize,
     load: impl Fn(&Path, &Device) -> Result<Model>,
 ) -> Result<()> {
-    let device = Device::new_rocm(0)?;
-    let file = gguf.write()?;
-    let on_rocm = logits(load(file.path(), &device)?, &device)?;
-    let on_cpu = logits(load(file.path(), &Device::Cpu)?, &Device::Cpu)?;
+    let [on_rocm, on_cpu] = on_both(gguf, load)?;
     let allowed = products as f32 / (1 << 24) as f32;
     for (step, (found, wanted)) in on_rocm.iter().zip(&on_cpu).enumerate() {
         let off = off(found, wanted);
