@@ -108,7 +108,9 @@ impl Configuration {
     /// to, they are rounded to that type, in f16 to multiples of 2^-24.
     fn of_weights(&self) -> f64 {
         match self.dtype {
-            DType::F16 if self.queries > 8 => ulp(DType::F16, 1.) / 2. + self.keys as f64 * ROUNDING,
+            DType::F16 if self.queries > 8 => {
+                ulp(DType::F16, 1.) / 2. + self.keys as f64 * ROUNDING
+            }
             DType::BF16 if self.queries > 8 => ulp(DType::BF16, 1.) / 2.,
             _ => 0.,
         }
