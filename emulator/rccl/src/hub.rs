@@ -77,7 +77,11 @@ pub fn start(timeout: Option<Duration>, seed: u64) -> io::Result<Id> {
     let accepting = Arc::clone(&closed);
     thread::spawn(move || accept(&listener, id.nonce, &events, &accepting));
     let serving = Arc::new(Serving { ranks_are_here: Mutex::new(false), changed: Condvar::new(), timeout });
-    HUBS.lock().expect("no panic while held").push(Arc::clone(&serving));
+    let mut hubs = HUBS.lock().expect("no panic while held");
+    // Those that have ended are nobody else's any more.
+    hubs.retain(|hub| Arc::strong_count(hub) > 1);
+    hubs.push(Arc::clone(&serving));
+    drop(hubs);
     thread::spawn(move || {
         let close = || {
             closed.store(true, Ordering::Release);
