@@ -6,17 +6,17 @@ use candle::{Device, Result};
 use candle_transformers::models::quantized_qwen3::ModelWeights;
 use std::path::Path;
 
-const LAYERS: usize = 2;
-const HEADS: usize = 4;
-const KEY_HEADS: usize = 2;
+pub const LAYERS: usize = 2;
+pub const HEADS: usize = 4;
+pub const KEY_HEADS: usize = 2;
 /// Longer than its part of a token's vector, as in the models.
-const HEAD: usize = 128;
+pub const HEAD: usize = 128;
 const FEED_FORWARD: usize = 512;
 
-fn gguf(formats: Formats) -> Result<Gguf> {
-    let mut gguf = Gguf::new(formats);
+/// What the file of a model says of it, and what stands before and behind its layers.
+pub fn begin(gguf: &mut Gguf, architecture: &str) -> Result<()> {
     gguf.set(
-        "qwen3",
+        architecture,
         Value::U32,
         &[
             ("attention.head_count", HEADS as u32),
@@ -28,7 +28,7 @@ fn gguf(formats: Formats) -> Result<Gguf> {
         ],
     );
     gguf.set(
-        "qwen3",
+        architecture,
         Value::F32,
         &[
             ("attention.layer_norm_rms_epsilon", 1e-6),
@@ -37,26 +37,41 @@ fn gguf(formats: Formats) -> Result<Gguf> {
     );
     gguf.embeddings("token_embd.weight", 1.)?;
     gguf.output("output.weight", "token_embd.weight")?;
-    gguf.norm("output_norm.weight", HIDDEN)?;
+    gguf.norm("output_norm.weight", HIDDEN)
+}
+
+/// A layer without what feeds forward.
+pub fn attention(gguf: &mut Gguf, layer: usize) -> Result<()> {
+    for (name, rows, columns) in [
+        ("attn_q", HEADS * HEAD, HIDDEN),
+        ("attn_k", KEY_HEADS * HEAD, HIDDEN),
+        ("attn_v", KEY_HEADS * HEAD, HIDDEN),
+        ("attn_output", HIDDEN, HEADS * HEAD),
+    ] {
+        gguf.matrix(&format!("blk.{layer}.{name}.weight"), rows, columns, 1.)?;
+    }
+    for (name, length) in [
+        ("attn_norm", HIDDEN),
+        ("attn_q_norm", HEAD),
+        ("attn_k_norm", HEAD),
+        ("ffn_norm", HIDDEN),
+    ] {
+        gguf.norm(&format!("blk.{layer}.{name}.weight"), length)?;
+    }
+    Ok(())
+}
+
+fn gguf(formats: Formats) -> Result<Gguf> {
+    let mut gguf = Gguf::new(formats);
+    begin(&mut gguf, "qwen3")?;
     for layer in 0..LAYERS {
+        attention(&mut gguf, layer)?;
         for (name, rows, columns) in [
-            ("attn_q", HEADS * HEAD, HIDDEN),
-            ("attn_k", KEY_HEADS * HEAD, HIDDEN),
-            ("attn_v", KEY_HEADS * HEAD, HIDDEN),
-            ("attn_output", HIDDEN, HEADS * HEAD),
             ("ffn_gate", FEED_FORWARD, HIDDEN),
             ("ffn_up", FEED_FORWARD, HIDDEN),
             ("ffn_down", HIDDEN, FEED_FORWARD),
         ] {
             gguf.matrix(&format!("blk.{layer}.{name}.weight"), rows, columns, 1.)?;
-        }
-        for (name, length) in [
-            ("attn_norm", HIDDEN),
-            ("attn_q_norm", HEAD),
-            ("attn_k_norm", HEAD),
-            ("ffn_norm", HIDDEN),
-        ] {
-            gguf.norm(&format!("blk.{layer}.{name}.weight"), length)?;
         }
     }
     Ok(gguf)

@@ -1,6 +1,7 @@
 //! Qwen3 with a mixture of experts, as the examples `quantized-qwen3-moe` and `qwen` load it.
 use crate::agreement::{assert_agrees, assert_agrees_in_f32, Model};
 use crate::gguf::{Formats, Gguf, HIDDEN, VOCABULARY};
+use crate::qwen3::{attention, begin, HEAD, HEADS, KEY_HEADS, LAYERS};
 use candle::quantized::gguf_file::{Content, Value};
 use candle::{DType, Device, Result};
 use candle_nn::{Activation, VarBuilder};
@@ -9,10 +10,6 @@ use candle_transformers::models::qwen3_moe::{Config, ModelForCausalLM};
 use std::collections::HashMap;
 use std::path::Path;
 
-const LAYERS: usize = 2;
-const HEADS: usize = 4;
-const KEY_HEADS: usize = 2;
-const HEAD: usize = 128;
 const EXPERTS: usize = 5;
 /// Of a token.
 const CHOSEN: usize = 2;
@@ -21,42 +18,19 @@ const FEED_FORWARD: usize = 256;
 fn gguf(formats: Formats) -> Result<Gguf> {
     let mut gguf = Gguf::new(formats);
     gguf.architecture("qwen3moe");
+    begin(&mut gguf, "qwen3moe")?;
     gguf.set(
         "qwen3moe",
         Value::U32,
         &[
-            ("attention.head_count", HEADS as u32),
-            ("attention.head_count_kv", KEY_HEADS as u32),
-            ("attention.key_length", HEAD as u32),
-            ("block_count", LAYERS as u32),
-            ("embedding_length", HIDDEN as u32),
-            ("context_length", 64),
             ("expert_count", EXPERTS as u32),
             ("expert_used_count", CHOSEN as u32),
             ("expert_feed_forward_length", FEED_FORWARD as u32),
         ],
     );
-    gguf.set(
-        "qwen3moe",
-        Value::F32,
-        &[
-            ("attention.layer_norm_rms_epsilon", 1e-6),
-            ("rope.freq_base", 1e6),
-        ],
-    );
-    gguf.embeddings("token_embd.weight", 1.)?;
-    gguf.output("output.weight", "token_embd.weight")?;
-    gguf.norm("output_norm.weight", HIDDEN)?;
     for layer in 0..LAYERS {
+        attention(&mut gguf, layer)?;
         let name = |of: &str| format!("blk.{layer}.{of}.weight");
-        for (of, rows, columns) in [
-            ("attn_q", HEADS * HEAD, HIDDEN),
-            ("attn_k", KEY_HEADS * HEAD, HIDDEN),
-            ("attn_v", KEY_HEADS * HEAD, HIDDEN),
-            ("attn_output", HIDDEN, HEADS * HEAD),
-        ] {
-            gguf.matrix(&name(of), rows, columns, 1.)?;
-        }
         // So far apart that what the products round decides about experts of little weight only.
         gguf.plain(&name("ffn_gate_inp"), &[EXPERTS, HIDDEN], 0.25)?;
         for (of, rows, columns) in [
@@ -65,14 +39,6 @@ fn gguf(formats: Formats) -> Result<Gguf> {
             ("ffn_down_exps", HIDDEN, FEED_FORWARD),
         ] {
             gguf.experts(&name(of), EXPERTS, rows, columns)?;
-        }
-        for (of, length) in [
-            ("attn_norm", HIDDEN),
-            ("attn_q_norm", HEAD),
-            ("attn_k_norm", HEAD),
-            ("ffn_norm", HIDDEN),
-        ] {
-            gguf.norm(&name(of), length)?;
         }
     }
     Ok(gguf)
