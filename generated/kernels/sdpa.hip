@@ -594,6 +594,7 @@ CANDLE_DEVICE void attend_tiles(T *y, const T *q, const T *k, const T *v, const 
 
 constexpr u32 MATRIX_BLOCK = CANDLE_MATRIX_BLOCK, STEP = CANDLE_MATRIX_STEP; // keys that are in LDS at a time
 static_assert(halves::GAP == 8 && halves::TILE == 16, "the host knows how tiles lie in LDS");
+static_assert(halves::PACK == 8, "the host knows which rows consist of packs");
 
 // 16 queries of a wave, of f16 or bf16; queries, keys and values have up to WIDTH elements. A lane holds the scores of
 // a few keys, and the sums of a few columns, of one or two queries.

@@ -1404,6 +1404,7 @@ pub(crate) mod sdpa {
     pub(crate) const LEAST_KEYS: usize = 256;
     pub(crate) const MATRIX_TILE: usize = 16;
     pub(crate) const MATRIX_GAP: usize = 8;
+    pub(crate) const MATRIX_PACK: usize = 8;
     pub(crate) const MATRIX_BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
     pub(crate) const MATRIX_COLUMNS: Tuned = Tuned([128, 0, 0, 128, 128]);
     pub(crate) const MATRIX_HELD: Tuned = Tuned([1, 1, 1, 0, 0]);

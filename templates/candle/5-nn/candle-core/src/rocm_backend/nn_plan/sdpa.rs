@@ -351,7 +351,7 @@ pub(crate) fn sdpa<L: Launcher>(
     let widest = sizes.depth.max(sizes.columns);
     let on_units = attention.element.size() == 2
         && widest <= table::MATRIX_COLUMNS.on(launcher.tuning())
-        && attention.is_packed(table::MATRIX_GAP);
+        && attention.is_packed(table::MATRIX_PACK);
     match Width::of(widest) {
         Some(width) if few => attending.split(width, parts),
         Some(width) if on_units => attending.on_units(width),
