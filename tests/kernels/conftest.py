@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,7 @@ from codegen.device.kernels import Kernels
 from codegen.device.libraries import Libraries, find_libraries
 from codegen.errors import ToolchainMissing
 from codegen.kernels.render import HEADERS, Source, Sources
-from kernels.machine_code import CompiledKernels
+from kernels.machine_code import CompiledKernels, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,6 +38,28 @@ def _libraries() -> Libraries | None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kernel-sources", type=Path, help="Folder with sources to test in place of the rendered ones.")
     parser.addoption("--machine-code", help="Execute the machine code of AMD's compiler for this card, gfx1100.")
+
+
+EXECUTED = pytest.StashKey[list[dict[str, Any]]]()
+"""What machine code was executed, by process."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # Of a worker, which has no terminal.
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["machine code"] = session.config.stash.get(EXECUTED, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash.setdefault(EXECUTED, []).extend(getattr(node, "workeroutput", {}).get("machine code", []))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    executed: list[dict[str, Any]] = config.stash.get(EXECUTED, [])
+    for line in summary(executed):
+        terminalreporter.write_line(line)
 
 
 def _sources(folder: Path) -> Sources:
@@ -86,6 +108,8 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
         kernels = _kernels(request.param, folder)
     yield kernels
     kernels.device.synchronize()
+    if isinstance(kernels, CompiledKernels):
+        request.config.stash.setdefault(EXECUTED, []).append(kernels.executed())
 
 
 @pytest.fixture

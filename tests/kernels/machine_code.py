@@ -18,12 +18,13 @@ from codegen.kernels.render import Source, Sources
 from codegen.paths import repository_root
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from codegen.device.hip import Launch
     from codegen.kernels.code_object import KernelArgument
 
-LANES = {"gfx1100": 32, "gfx1151": 32}
+LANES = {"gfx1100": 32, "gfx1151": 32, "gfx1201": 32, "gfx90a": 64, "gfx942": 64}
 """Of a wave, on the cards whose instructions are executed."""
 MULTIPROCESSORS = 48
 FAILED = 719
@@ -43,6 +44,7 @@ def _library() -> ctypes.CDLL:
         pytest.skip("what executes machine code is not built (make amdgpu)")
     library = ctypes.CDLL(str(path))
     library.amdgpu_problem.restype = c_char_p
+    library.amdgpu_reached.restype = c_char_p
     library.amdgpu_load.restype = c_void_p
     library.amdgpu_launch.restype = c_int64
     return library
@@ -59,6 +61,7 @@ class Card:
         self.multiprocessors = MULTIPROCESSORS
         self.executed = 0
         """Instructions so far, each once for a wave."""
+        self._reached: dict[str, list[int]] = {}
         self._memory: dict[int, tuple[Any, int]] = {}
 
     def allocate(self, size: int) -> Buffer:
@@ -88,6 +91,15 @@ class Card:
 
     def synchronize(self) -> None:
         """Each launch has ended when it returns."""
+
+    @property
+    def reached(self) -> dict[str, list[int]]:
+        """Of code objects given back, how many instructions of each name were executed, and how many there are."""
+        return {name: list(numbers) for name, numbers in self._reached.items()}
+
+    def note(self, reached: dict[str, list[int]]) -> None:
+        """Adds what has been executed of a code object that is given back."""
+        add_up(self._reached, reached)
 
     def regions(self) -> Any:
         """All of its memory, in the order of the addresses."""
@@ -123,8 +135,14 @@ class MachineCode:
             raise HipError("hipModuleLaunchKernel", FAILED, _library().amdgpu_problem().decode())
         self._card.executed += executed
 
+    def reached(self) -> dict[str, list[int]]:
+        """How many instructions of each name have been executed, and how many there are."""
+        lines = (line.split() for line in _library().amdgpu_reached(self._code).decode().splitlines())
+        return {name: [int(reached), int(every)] for reached, every, name in lines}
+
     def unload(self) -> None:
         """Gives the code back."""
+        self._card.note(self.reached())
         _library().amdgpu_unload(self._code)
 
 
@@ -159,3 +177,35 @@ class CompiledKernels(Kernels):
         alone = Sources(sources.headers, (Source(name, text, None, ()),))
         (code,) = compile_kernels(alone, [self.device.architecture], real_toolchain())
         return MachineCode(self.device, code.path)  # type: ignore[arg-type]
+
+    def executed(self) -> dict[str, Any]:
+        """What has been executed: instructions, each once for a wave, and of each name how many there are."""
+        card: Card = self.device  # type: ignore[assignment]
+        reached = card.reached
+        for module in self._modules.values():
+            add_up(reached, module.reached())  # type: ignore[attr-defined]
+        return {"card": card.architecture, "executed": card.executed, "reached": reached}
+
+
+def add_up(to: dict[str, list[int]], more: dict[str, list[int]]) -> None:
+    """Adds the numbers of each name to those that are there."""
+    for name, numbers in more.items():
+        to[name] = [a + b for a, b in zip(to.get(name, [0, 0]), numbers, strict=True)]
+
+
+def summary(parts: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Lines that say what several processes have executed together."""
+    cards: dict[str, list[dict[str, Any]]] = {}
+    for part in parts:
+        cards.setdefault(part["card"], []).append(part)
+    for card, of_card in cards.items():
+        reached: dict[str, list[int]] = {}
+        for part in of_card:
+            add_up(reached, part["reached"])
+        seen = [name for name, (some, _) in reached.items() if some]
+        yield f"machine code of {card}: {sum(part['executed'] for part in of_card):,} instructions executed,"
+        some, every = (sum(numbers) for numbers in zip(*reached.values(), strict=True))
+        opcodes = f"{len(seen)} of the code objects' {len(reached)} opcodes reached"
+        yield f"{opcodes}, {some:,} of their {every:,} instructions"
+        if left := sorted(set(reached) - set(seen)):
+            yield f"not reached: {', '.join(left)}"

@@ -149,8 +149,23 @@ impl Instruction {
         set: &'a InstructionSet,
         lanes: u32,
     ) -> impl Iterator<Item = (&'static str, Used)> + 'a {
-        let fields = self.format.fields.iter();
+        let fields = self.format.fields.iter().filter(|field| !self.ignores(field.name));
         fields.filter_map(move |field| Some((field.name, self.used(set, field.name, lanes)?)))
+    }
+
+    /// The constant that an instruction of memory adds to its address.
+    pub fn offset(&self) -> i32 {
+        let signed = |number: u32, bits: u32| (number << (32 - bits)) as i32 >> (32 - bits);
+        match (self.bits("ioffset"), self.format.name) {
+            (Some(offset), _) => signed(offset, 24),
+            (None, "SMEM") => signed(self.number("offset"), 21),
+            (None, _) => signed(self.number("offset"), 13),
+        }
+    }
+
+    /// Whether the instruction says that the bits of a field name nothing.
+    pub fn ignores(&self, name: &str) -> bool {
+        name == "soffset" && self.bits("soffset_en") == Some(0)
     }
 
     /// Whether values of so many bits are halves of vector registers, of which it says which.

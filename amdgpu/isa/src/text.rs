@@ -178,10 +178,7 @@ impl Text<'_> {
     }
 
     fn scalar_offset(&self, operand: Operand) -> String {
-        let signed = match self.instruction.bits("ioffset") {
-            Some(offset) => (offset << 8) as i32 >> 8,
-            None => (self.instruction.number("offset") << 11) as i32 >> 11,
-        };
+        let signed = self.instruction.offset();
         let offset = if signed < 0 { format!("-{:#x}", -signed) } else { format!("{signed:#x}") };
         let is_null = operand == Operand::Special(Special::Null);
         let has_register = if self.is_rdna() { !is_null } else { self.instruction.is_set("soffset_en") };

@@ -20,6 +20,7 @@ pub struct Region {
 
 thread_local! {
     static PROBLEM: RefCell<CString> = RefCell::default();
+    static REACHED: RefCell<CString> = RefCell::default();
 }
 
 struct Regions<'a>(&'a [Region]);
@@ -82,6 +83,19 @@ pub unsafe extern "C" fn amdgpu_load(card: *const c_char, code: *const u8, size:
     let (card, code) = unsafe { (CStr::from_ptr(card), slice::from_raw_parts(code, size)) };
     let loaded = told(|| Code::new(code.to_vec(), &card.to_string_lossy()));
     loaded.map_or(std::ptr::null_mut(), |code| Box::into_raw(Box::new(code)))
+}
+
+/// The instructions of a code object, a line for each name: how many have been executed, how many there are, the name.
+///
+/// # Safety
+/// `amdgpu_load` made it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn amdgpu_reached(code: *const Code) -> *const c_char {
+    // SAFETY: the caller's promise.
+    let reached = unsafe { &*code }.reached().into_iter();
+    let lines: Vec<_> = reached.map(|(name, (reached, all))| format!("{reached} {all} {name}\n")).collect();
+    REACHED.set(CString::new(lines.concat()).unwrap_or_default());
+    REACHED.with_borrow(|lines| lines.as_ptr())
 }
 
 /// Gives a code object back.

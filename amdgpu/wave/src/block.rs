@@ -60,14 +60,21 @@ impl<'a> Block<'a> {
             let fault = |what: String| Fault { what, place: program.start + 4 * place as u64 };
             let step = program.step(place).ok_or_else(|| fault("no instruction".into()))?;
             *executed += 1;
-            let name = step.instruction.opcode.name;
+            let name = &*step.name;
             wave.place += step.instruction.bytes / 4;
             match name {
                 "S_ENDPGM" => return Ok(Now::HasEnded),
                 "S_BARRIER" => return Ok(Now::AtBarrier),
+                "S_BARRIER_WAIT" if wave.has_signalled => {
+                    wave.has_signalled = false;
+                    return Ok(Now::AtBarrier);
+                }
                 _ => {}
             }
-            let noted = wave.waits.note(&step.awaited);
+            let noted = match &step.refused {
+                Some(why) => Err(why.clone()),
+                None => wave.waits.note(&step.awaited),
+            };
             let done = noted.and_then(|()| execute(program, step, wave, lds, memory));
             done.map_err(|what| fault(format!("{name}: {what}")))?;
         }
@@ -80,21 +87,26 @@ fn execute(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds, memor
     let instruction = &step.instruction;
     match instruction.format.name {
         "SOPP" => control(step, wave),
-        "SOP1" if instruction.opcode.name.contains("PC_B64") => jump(program, step, wave),
-        "SOP1" | "SOP2" | "SOPC" | "SOPK" => match instruction.opcode.name {
+        "SOP1" if step.name.contains("PC_B64") => jump(program, step, wave),
+        "SOP1" | "SOP2" | "SOPC" | "SOPK" => match &*step.name {
             "S_WAITCNT_VSCNT" | "S_WAITCNT_VMCNT" | "S_WAITCNT_EXPCNT" | "S_WAITCNT_LGKMCNT" => Ok(()),
-            _ => scalar::run(program, instruction, wave),
+            "S_BARRIER_SIGNAL" => {
+                wave.has_signalled = true;
+                Ok(())
+            }
+            _ => scalar::run(program, step, wave),
         },
-        "SMEM" => transfer::scalar(program, instruction, wave, memory),
-        "DS" => transfer::lds(instruction, wave, lds),
-        "FLAT" | "GLOBAL" => transfer::vector(program, instruction, wave, memory),
-        "MUBUF" if instruction.opcode.name.ends_with("_INV") => Ok(()),
+        "SMEM" => transfer::scalar(program, step, wave, memory),
+        "DS" => transfer::lds(program, step, wave, lds),
+        "VGLOBAL" if ["_INV", "_WB"].iter().any(|end| step.name.ends_with(end)) => Ok(()),
+        "FLAT" | "GLOBAL" | "VFLAT" | "VGLOBAL" => transfer::vector(program, step, wave, memory),
+        "MUBUF" if ["_INV", "_WBL2"].iter().any(|end| step.name.ends_with(end)) => Ok(()),
         _ => vector::run(program, step, wave),
     }
 }
 
 fn control(step: &Step, wave: &mut Wave) -> vector::Done {
-    let name = step.instruction.opcode.name;
+    let name = &*step.name;
     let lanes = u64::MAX >> (64 - wave.lanes);
     let taken = match name {
         "S_BRANCH" => true,
@@ -114,6 +126,8 @@ fn control(step: &Step, wave: &mut Wave) -> vector::Done {
         | "S_SET_INST_PREFETCH_DISTANCE"
         | "S_ICACHE_INV"
         | "S_SETPRIO" => false,
+        "S_BARRIER_WAIT" => return Err("nobody has said that it is at the barrier".into()),
+        _ if name.starts_with("S_WAIT_") => false,
         _ => return Err("it is not known".into()),
     };
     if taken {
@@ -127,7 +141,7 @@ fn jump(program: &Program, step: &Step, wave: &mut Wave) -> vector::Done {
     let operand = |field| step.instruction.operand(program.set, field);
     let next = program.start + 4 * wave.place as u64;
     let target = operand("ssrc0").map_or(0, |operand| wave.value(operand, 64));
-    let name = step.instruction.opcode.name;
+    let name = &*step.name;
     if name != "S_SETPC_B64" {
         wave.set(operand("sdst").ok_or("no destination")?, 64, next);
     }

@@ -1,5 +1,6 @@
 //! A kernel of a code object, and its launches.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -8,7 +9,7 @@ use crate::Fault;
 use crate::block::Block;
 use crate::memory::Memory;
 use crate::program::Program;
-use crate::state::Wave;
+use crate::state::{BLOCK_X, BLOCK_YZ, Wave};
 
 /// A code object, loaded.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Kernel {
     lds: usize,
     /// The bits that say which scalar registers are set at first.
     given: u16,
+    /// Bits for words of arguments that a card has loaded into scalar registers before a kernel begins.
+    preloaded: u16,
     /// How many scalar registers that are, and from bit 7 on which of the block's numbers stand behind them.
     resources: u32,
 }
@@ -87,6 +90,11 @@ impl Code {
         Ok(Self { program: Arc::new(program), bytes })
     }
 
+    /// How many instructions of each name have been executed, and how many there are.
+    pub fn reached(&self) -> BTreeMap<&'static str, (usize, usize)> {
+        self.program.reached()
+    }
+
     /// The kernel of that name.
     ///
     /// # Errors
@@ -112,6 +120,7 @@ impl Kernel {
             lanes: if given >> WAVE32 & 1 != 0 { 32 } else { 64 },
             lds: word(0) as usize,
             given,
+            preloaded: u16::from_le_bytes([descriptor[58], descriptor[59]]),
             resources: word(52),
         }
     }
@@ -136,6 +145,10 @@ impl Kernel {
     /// # Errors
     /// What is wrong, and where.
     pub fn run(&self, launch: &Launch, memory: &mut dyn Memory) -> Result<u64, Fault> {
+        if self.preloaded != 0 {
+            let what = "arguments that are loaded before a kernel begins are not known".into();
+            return Err(Fault { what, place: self.program.start + 4 * self.entry as u64 });
+        }
         let mut executed = 0;
         for z in 0..launch.grid[2] {
             for y in 0..launch.grid[1] {
@@ -193,6 +206,11 @@ impl Kernel {
                 wave.scalars[next + 1] = (value >> 32) as u32;
             }
             next += registers;
+        }
+        if self.program.set.name == "rdna4" {
+            wave.traps[BLOCK_X] = block[0];
+            wave.traps[BLOCK_YZ] = block[1] & 0xffff | block[2] << 16;
+            return;
         }
         // The block's numbers stand behind all registers that the kernel has asked for.
         next = (self.resources >> 1 & 31) as usize;

@@ -15,6 +15,8 @@ pub enum Does {
     TestLanes(fn(u64, u64) -> bool),
     /// The value of each half of words.
     Halves(fn(u64, u64, u64) -> u64),
+    /// The value of each word of two.
+    Words(fn(u64, u64, u64) -> u64),
     /// The first value where the bit is off, otherwise the second.
     Choose,
     /// A value of three and the lane's bit of the mask.
@@ -115,6 +117,14 @@ fn value(name: &str) -> Option<Value> {
         "V_ADD_NC_U32" => |a, b, _| word(a + b),
         "V_SUB_NC_U32" => |a, b, _| word(a.wrapping_sub(b)),
         "V_SUBREV_NC_U32" => |a, b, _| word(b.wrapping_sub(a)),
+        "V_SUBREV_NC_U16" => |a, b, _| narrow(b.wrapping_sub(a)),
+        "V_LSHL_ADD_U64" => |a, b, c| (a << (b & 7)).wrapping_add(c),
+        "V_MOV_B64" => |a, _, _| a,
+        "V_PACK_B32_F16" => |a, b, _| a | b << 16,
+        "V_DOT4C_I32_I8" => |a, b, c| {
+            let byte = |word: u64, place: u32| i32::from((word >> (8 * place)) as i8);
+            w(i(c).wrapping_add((0..4).map(|place| byte(a, place) * byte(b, place)).sum()))
+        },
         "V_ADD_NC_U16" => |a, b, _| narrow(a + b),
         "V_SUB_NC_U16" => |a, b, _| narrow(a.wrapping_sub(b)),
         "V_ADD3_U32" => |a, b, c| word(a + b + c),
@@ -193,6 +203,10 @@ fn float(name: &str) -> Option<Value> {
         "V_SUBREV_F32" => |a, b, _| of_f(f(b) - f(a)),
         "V_MUL_F32" => |a, b, _| of_f(f(a) * f(b)),
         "V_FMA_F32" | "V_FMAC_F32" | "V_FMAAK_F32" | "V_FMAMK_F32" => |a, b, c| of_f(f(a).mul_add(f(b), f(c))),
+        "V_MAC_F32" | "V_MAD_F32" | "V_MADAK_F32" | "V_MADMK_F32" => |a, b, c| {
+            let product = without_subnormals(without_subnormals(f(a)) * without_subnormals(f(b)));
+            of_f(without_subnormals(product + without_subnormals(f(c))))
+        },
         "V_MIN_F32" => |a, b, _| of_f(smaller(f(a).into(), f(b).into()) as f32),
         "V_MAX_F32" => |a, b, _| of_f(larger(f(a).into(), f(b).into()) as f32),
         "V_MIN3_F32" => |a, b, c| of_f(smaller(smaller(f(a).into(), f(b).into()), f(c).into()) as f32),
@@ -211,7 +225,7 @@ fn float(name: &str) -> Option<Value> {
         "V_FREXP_MANT_F32" => |a, _, _| of_f(fraction(f(a).into()) as f32),
         "V_ADD_F64" => |a, b, _| of_d(d(a) + d(b)),
         "V_MUL_F64" => |a, b, _| of_d(d(a) * d(b)),
-        "V_FMA_F64" => |a, b, c| of_d(d(a).mul_add(d(b), d(c))),
+        "V_FMA_F64" | "V_FMAC_F64" => |a, b, c| of_d(d(a).mul_add(d(b), d(c))),
         "V_MIN_F64" => |a, b, _| of_d(smaller(d(a), d(b))),
         "V_MAX_F64" => |a, b, _| of_d(larger(d(a), d(b))),
         "V_RCP_F64" => |a, _, _| of_d(1. / d(a)),
@@ -236,6 +250,11 @@ fn float(name: &str) -> Option<Value> {
         "V_CEIL_F16" => |a, _, _| of_h(h(a).ceil()),
         _ => return conversion(name),
     })
+}
+
+/// 0 for a number that is subnormal. Older operations know none.
+fn without_subnormals(number: f32) -> f32 {
+    if number.is_subnormal() { 0f32.copysign(number) } else { number }
 }
 
 fn conversion(name: &str) -> Option<Value> {
@@ -301,6 +320,7 @@ fn other(name: &str) -> Option<Does> {
             let taken = b + u64::from(bit);
             (word(a.wrapping_sub(taken)), taken > a)
         }),
+        "V_SUBREV_CO_U32" => Does::Carry(|a, b, _, _| (word(b.wrapping_sub(a)), a > b)),
         "V_SUBREV_CO_CI_U32" => Does::Carry(|a, b, _, bit| {
             let taken = a + u64::from(bit);
             (word(b.wrapping_sub(taken)), taken > b)
@@ -326,6 +346,10 @@ fn other(name: &str) -> Option<Does> {
         "V_FMA_MIX_F32" => Does::Mixed(Half::Whole),
         "V_FMA_MIXLO_F16" => Does::Mixed(Half::Low),
         "V_FMA_MIXHI_F16" => Does::Mixed(Half::High),
+        "V_PK_ADD_F32" => Does::Words(|a, b, _| of_f(f(a) + f(b))),
+        "V_PK_MUL_F32" => Does::Words(|a, b, _| of_f(f(a) * f(b))),
+        "V_PK_FMA_F32" => Does::Words(|a, b, c| of_f(f(a).mul_add(f(b), f(c)))),
+        "V_PK_MOV_B32" => Does::Words(|a, _, _| a),
         "V_PK_ADD_F16" => Does::Halves(|a, b, _| of_h(h(a) + h(b))),
         "V_PK_MUL_F16" => Does::Halves(|a, b, _| of_h(h(a) * h(b))),
         "V_PK_MAX_F16" => Does::Halves(|a, b, _| of_h(larger(h(a), h(b)))),

@@ -1,6 +1,7 @@
 //! Executes AMD's machine code: waves of a block, one instruction after another.
 //!
-//! So far RDNA3 only, and not all of it: an instruction that is not known ends the kernel with an error that names it.
+//! So far RDNA3 and CDNA3, and not all of either: an instruction that is not known ends the kernel with an error that
+//! names it.
 
 pub mod block;
 pub mod kernel;
@@ -8,6 +9,7 @@ pub mod memory;
 pub mod program;
 
 mod lane;
+mod names;
 mod numbers;
 mod scalar;
 mod state;

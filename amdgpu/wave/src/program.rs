@@ -1,11 +1,14 @@
 //! The code of a kernel, decoded.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use isa::decode::{Instruction, decode};
-use isa::table::InstructionSet;
+use isa::operand::Operand;
+use isa::table::{InstructionSet, Kind};
 
 use crate::lane::{Does, does, does_limited};
+use crate::names::usual;
 use crate::vector::{Prepared, prepare};
 use crate::waits::Awaited;
 
@@ -26,6 +29,10 @@ pub struct Program {
 pub struct Step {
     /// The instruction.
     pub instruction: Instruction,
+    /// RDNA3's name for it, without that of its encoding.
+    pub(crate) name: String,
+    /// Why it cannot be executed, as far as its operands tell.
+    pub(crate) refused: Option<String>,
     /// What it does in each lane, if it is a vector instruction that does something in each.
     pub(crate) does: Option<Does>,
     /// Likewise, of the second of two in one.
@@ -54,16 +61,63 @@ impl Program {
         &self.words
     }
 
+    /// How many of its instructions have been executed, and how many there are, by AMD's name without the encoding's.
+    pub fn reached(&self) -> BTreeMap<&'static str, (usize, usize)> {
+        let mut found = BTreeMap::<_, (usize, usize)>::new();
+        let mut place = 0;
+        while place < self.words.len() {
+            let Ok(instruction) = decode(self.set, &self.words[place..]) else {
+                place += 1;
+                continue;
+            };
+            let (reached, all) = found.entry(instruction.opcode.stem()).or_default();
+            *reached += usize::from(self.steps[place].get().is_some());
+            *all += 1;
+            place += instruction.bytes / 4;
+        }
+        found
+    }
+
     /// The instruction at a place.
     pub fn step(&self, place: usize) -> Option<&Step> {
         let decoded = || {
             let instruction = decode(self.set, &self.words[place..]).ok()?;
-            let second = instruction.second.and_then(|second| does(&second.stem().replace("V_DUAL_", "V_")));
-            let name = instruction.opcode.stem().replace("V_DUAL_", "V_");
+            let second = instruction.second.and_then(|second| does(&usual(self.set, second)));
+            let name = usual(self.set, instruction.opcode);
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
-            let (vector, awaited) = (prepare(self.set, &instruction), Awaited::of(self.set, &instruction));
-            Some(Box::new(Step { instruction, does, second, vector, awaited }))
+            let (vector, awaited) = (prepare(self.set, &instruction, &name), Awaited::of(self.set, &instruction));
+            let refused = unknown_operand(self.set, &instruction);
+            Some(Box::new(Step { instruction, name, refused, does, second, vector, awaited }))
         };
         self.steps.get(place)?.get_or_init(decoded).as_deref()
     }
+}
+
+/// What an instruction says of the parts of a word that it does not make (SDWA): that they are those of the sign.
+const SIGN_EXTENDED: u32 = 1;
+
+/// What is wrong with an instruction that uses a register that is not known, or bits that name nothing.
+fn unknown_operand(set: &InstructionSet, instruction: &Instruction) -> Option<String> {
+    // Nothing is known of accumulation registers.
+    if ["acc", "acc_cd"].iter().any(|field| instruction.is_set(field)) {
+        return Some("accumulation registers are not known".into());
+    }
+    if instruction.bits("dst_unused") == Some(SIGN_EXTENDED) {
+        return Some("the sign in the unused part of a word is not known".into());
+    }
+    let fields = instruction.format.fields.iter().filter(|field| !matches!(field.kind, Kind::Bits | Kind::Opcode));
+    fields.filter(|field| instruction.declared(field.name).is_some()).find_map(|field| {
+        let name = field.name;
+        let is_dropped = name == "vdst" && instruction.drops_result(set);
+        if is_dropped || instruction.ignores(name) {
+            return None;
+        }
+        match instruction.used(set, name, 64).map(|used| used.operand) {
+            None => Some(format!("the bits of {name} name nothing")),
+            Some(Operand::Special(special)) if !crate::state::is_known(set, special) => {
+                Some(format!("the register {special:?} is not known"))
+            }
+            Some(_) => None,
+        }
+    })
 }

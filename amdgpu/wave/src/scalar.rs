@@ -1,14 +1,13 @@
 //! Scalar instructions.
 
-use isa::decode::Instruction;
-
-use crate::program::Program;
+use crate::numbers::{f, of_f};
+use crate::program::{Program, Step};
 use crate::state::Wave;
 use crate::vector::Done;
 
 /// Executes a scalar instruction with registers. Jumps are the block's.
-pub fn run(program: &Program, instruction: &Instruction, wave: &mut Wave) -> Done {
-    let name = instruction.opcode.name;
+pub fn run(program: &Program, step: &Step, wave: &mut Wave) -> Done {
+    let (name, instruction) = (&*step.name, &step.instruction);
     let declared = |field: &str| instruction.declared(field).map_or(32, |declared| declared.bits);
     let wide = declared("ssrc0").max(declared("sdst"));
     let value = |wave: &Wave, field: &str| {
@@ -44,6 +43,17 @@ pub fn run(program: &Program, instruction: &Instruction, wave: &mut Wave) -> Don
             let sum = (a << (name.as_bytes()[6] - b'0')) + b;
             (Some(sum), Some(sum > whole))
         }
+        "S_ADD_NC_U64" => (Some(a.wrapping_add(b)), None),
+        "S_SUB_NC_U64" => (Some(a.wrapping_sub(b)), None),
+        "S_MUL_U64" => (Some(a.wrapping_mul(b)), None),
+        "S_ADD_F32" => (Some(of_f(f(a) + f(b))), None),
+        "S_MUL_F32" => (Some(of_f(f(a) * f(b))), None),
+        "S_FMAC_F32" => (Some(of_f(f(a).mul_add(f(b), f(old)))), None),
+        "S_TRUNC_F32" => (Some(of_f(f(a).trunc())), None),
+        "S_CVT_F32_U32" => (Some(of_f(a as u32 as f32)), None),
+        "S_CVT_U32_F32" => (Some((f(a) as u32).into()), None),
+        "S_CMP_EQ_F32" => (None, Some(f(a) == f(b))),
+        "S_CMP_NEQ_F32" => (None, Some(f(a) != f(b))),
         "S_MIN_U32" => (Some(a.min(b)), Some(a < b)),
         "S_MAX_U32" => (Some(a.max(b)), Some(a >= b)),
         "S_MIN_I32" => (Some(signed(a).min(signed(b)) as u64), Some(signed(a) < signed(b))),

@@ -1,8 +1,14 @@
 //! What a wave has: registers, and where it is.
 
 use isa::operand::{Operand, Special};
+use isa::table::InstructionSet;
 
 use crate::waits::Waits;
+
+/// The traps' registers in which RDNA4 has the block's numbers.
+pub const BLOCK_X: usize = 9;
+/// Two of 16 bits.
+pub const BLOCK_YZ: usize = 7;
 
 /// Registers of a wave.
 #[derive(Debug)]
@@ -19,6 +25,10 @@ pub struct Wave {
     pub scc: bool,
     /// The register of that name.
     pub m0: u32,
+    /// Registers of the traps' handler, in which RDNA4 has the block's number.
+    pub traps: [u32; 16],
+    /// Whether it has said that it is at a barrier, for which it has not waited.
+    pub has_signalled: bool,
     /// Scalar registers.
     pub scalars: [u32; 106],
     /// Vector registers, one word for each lane.
@@ -37,6 +47,8 @@ impl Wave {
             vcc: 0,
             scc: false,
             m0: 0,
+            traps: [0; 16],
+            has_signalled: false,
             scalars: [0; 106],
             vectors: vec![[0; 64]; vectors],
             waits: Waits::default(),
@@ -76,6 +88,7 @@ impl Wave {
             Special::Scc => self.scc.into(),
             Special::Vccz => (self.vcc == 0).into(),
             Special::Execz => (self.exec == 0).into(),
+            Special::Trap(number) => self.traps[number as usize].into(),
             _ => 0,
         };
         if bits >= 64 { whole } else { whole & ((1 << bits) - 1) }
@@ -116,6 +129,15 @@ impl Wave {
     /// The bits of a mask that lanes of this wave have.
     pub fn mask_bits(&self) -> u32 {
         self.lanes as u32
+    }
+}
+
+/// Whether a register is one of a wave's.
+pub fn is_known(set: &InstructionSet, special: Special) -> bool {
+    use Special::{Exec, ExecHigh, Execz, M0, Null, Scc, Trap, Vcc, VccHigh, Vccz};
+    match special {
+        Trap(number) => set.name == "rdna4" && [BLOCK_X, BLOCK_YZ].contains(&(number as usize)),
+        other => matches!(other, Vcc | VccHigh | Exec | ExecHigh | M0 | Scc | Vccz | Execz | Null),
     }
 }
 

@@ -1,11 +1,10 @@
 //! Instructions that read and write memory, and LDS.
 
-use isa::decode::Instruction;
 use isa::operand::{Operand, Special};
 
 use crate::lane::Half;
 use crate::memory::Memory;
-use crate::program::Program;
+use crate::program::{Program, Step};
 use crate::state::Wave;
 use crate::vector::Done;
 
@@ -56,20 +55,20 @@ impl Access {
 }
 
 /// Loads scalar registers.
-pub fn scalar(program: &Program, instruction: &Instruction, wave: &mut Wave, memory: &mut dyn Memory) -> Done {
-    let name = instruction.opcode.name;
+pub fn scalar(program: &Program, step: &Step, wave: &mut Wave, memory: &mut dyn Memory) -> Done {
+    let (name, instruction) = (&*step.name, &step.instruction);
     let Some(access) = name.strip_prefix("S_LOAD_").and_then(Access::of) else {
         return Err(format!("{name} is not known"));
     };
     let operand = |field| instruction.operand(program.set, field);
     let base = wave.value(operand("sbase").ok_or("no base")?, 64);
-    let more = operand("soffset").map_or(0, |operand| wave.value(operand, 32));
-    let offset = (instruction.number("offset") << 11) as i32 >> 11;
-    let address = base.wrapping_add(more).wrapping_add_signed(offset.into()) & !3;
+    let more =
+        operand("soffset").filter(|_| !instruction.ignores("soffset")).map_or(0, |operand| wave.value(operand, 32));
+    let address = base.wrapping_add(more).wrapping_add_signed(instruction.offset().into());
     let mut bytes = [0; 64];
-    memory.read(address, &mut bytes[..access.bytes])?;
+    memory.read(address & !(access.bytes as u64 - 1).min(3), &mut bytes[..access.bytes])?;
     let first = operand("sdata").ok_or("no destination")?;
-    for (place, word) in bytes[..access.bytes].chunks_exact(4).enumerate() {
+    for (place, word) in bytes.chunks_exact(4).take(access.words()).enumerate() {
         let word = u32::from_le_bytes(word.try_into().expect("4 bytes"));
         let to = match first {
             Operand::Scalar(register) => Operand::Scalar(register + place as u32),
@@ -82,15 +81,13 @@ pub fn scalar(program: &Program, instruction: &Instruction, wave: &mut Wave, mem
 }
 
 /// Loads, stores and atomic operations by address.
-pub fn vector(program: &Program, instruction: &Instruction, wave: &mut Wave, memory: &mut dyn Memory) -> Done {
-    let name = instruction.opcode.name;
+pub fn vector(program: &Program, step: &Step, wave: &mut Wave, memory: &mut dyn Memory) -> Done {
+    let (name, instruction) = (&*step.name, &step.instruction);
     let (_, what) = name.split_once('_').ok_or("no name")?;
-    let base = match (instruction.format.name, instruction.operand(program.set, "saddr")) {
-        ("FLAT", _) | (_, Some(Operand::Special(Special::Null)) | None) => None,
-        (_, Some(operand)) => Some(wave.value(operand, 64)),
-    };
-    let offset = (instruction.number("offset") << 19) as i32 >> 19;
-    let register = instruction.number("addr") as usize;
+    let has_base = !instruction.format.name.ends_with("FLAT") && instruction.has_scalar_address(program.set);
+    let base = instruction.operand(program.set, "saddr").filter(|_| has_base).map(|operand| wave.value(operand, 64));
+    let either = |names: [&str; 2]| names.iter().find_map(|name| instruction.bits(name)).unwrap_or(0) as usize;
+    let (offset, register) = (instruction.offset(), either(["addr", "vaddr"]));
     let address = |wave: &Wave, lane: usize| {
         let low = u64::from(wave.vectors[register][lane]);
         let start = match base {
@@ -99,7 +96,7 @@ pub fn vector(program: &Program, instruction: &Instruction, wave: &mut Wave, mem
         };
         start.wrapping_add_signed(offset.into())
     };
-    let [to, data] = ["vdst", "data"].map(|field| instruction.number(field) as usize);
+    let (to, data) = (instruction.number("vdst") as usize, either(["data", "vsrc"]));
     for lane in wave.on() {
         let address = address(wave, lane);
         if let Some(access) = what.strip_prefix("LOAD_").and_then(Access::of) {
@@ -107,7 +104,7 @@ pub fn vector(program: &Program, instruction: &Instruction, wave: &mut Wave, mem
         } else if let Some(access) = what.strip_prefix("STORE_").and_then(Access::of) {
             store(access, wave, (data, lane), address, memory)?;
         } else if let Some(operation) = what.strip_prefix("ATOMIC_") {
-            let returns = instruction.is_set("glc").then_some(to);
+            let returns = (!instruction.drops_result(program.set)).then_some(to);
             atomic(operation, wave, (data, data, returns), lane, address, memory)?;
         } else {
             return Err(format!("{name} is not known"));
@@ -117,16 +114,18 @@ pub fn vector(program: &Program, instruction: &Instruction, wave: &mut Wave, mem
 }
 
 /// Loads, stores and atomic operations of LDS, and values by the number of their lane.
-pub fn lds(instruction: &Instruction, wave: &mut Wave, lds: &mut Lds) -> Done {
-    let name = instruction.opcode.name;
+pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Done {
+    let (name, instruction) = (&*step.name, &step.instruction);
     let what = name.strip_prefix("DS_").ok_or("no name")?;
     let number = |field| instruction.number(field) as usize;
     let [to, from, data, more] = ["vdst", "addr", "data0", "data1"].map(number);
     let offsets = [number("offset0"), number("offset1")];
     if what == "BPERMUTE_B32" {
         let taken = wave.vectors[data];
+        // RDNA's waves of 64 are two of 32 here.
+        let reach = if program.set.is_rdna() { 32 } else { wave.lanes };
         for lane in wave.on() {
-            let other = (wave.vectors[from][lane] as usize + offsets[0]) / 4 % 32 + lane / 32 * 32;
+            let other = (wave.vectors[from][lane] as usize + offsets[0]) / 4 % reach + lane / reach * reach;
             wave.vectors[to][lane] = if wave.exec >> other & 1 != 0 { taken[other] } else { 0 };
         }
         return Ok(());
@@ -221,6 +220,7 @@ fn atomic(
     let signed = |bits: u64| if wide { bits as i64 } else { i64::from(bits as u32 as i32) };
     let result = match (kind, format) {
         ("ADD", "F32") => u64::from((float(old) + float(new)).to_bits()),
+        ("ADD", "F64") => (f64::from_bits(old) + f64::from_bits(new)).to_bits(),
         ("ADD", _) => old.wrapping_add(new),
         ("SUB", _) => old.wrapping_sub(new),
         ("AND", _) => old & new,

@@ -4,7 +4,7 @@ use isa::decode::{Behind, Instruction};
 use isa::operand::{Operand, Special};
 use isa::table::InstructionSet;
 
-use crate::lane::{Does, Half};
+use crate::lane::{Does, Half, does};
 use crate::numbers::{f, h, of_f, of_h};
 use crate::program::{Program, Step};
 use crate::state::{Wave, constant_of};
@@ -14,10 +14,43 @@ use crate::state::{Wave, constant_of};
 struct Source {
     from: From,
     bits: u32,
-    /// Whether they are the upper halves of words.
-    high: bool,
+    /// The part of words that they are, if not all.
+    part: Option<Part>,
     keep: u64,
     flip: u64,
+}
+
+/// Bits of a word.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    low: u32,
+    bits: u32,
+    /// Whether bits above are those of its sign.
+    signed: bool,
+}
+
+impl Part {
+    const LOW: Self = Self { low: 0, bits: 16, signed: false };
+    const HIGH: Self = Self { low: 16, bits: 16, signed: false };
+
+    /// By the number that an instruction has for it (SDWA). None for a whole word.
+    fn selected(number: u32, signed: bool) -> Option<Self> {
+        match number {
+            0..=3 => Some(Self { low: 8 * number, bits: 8, signed }),
+            4 | 5 => Some(Self { low: 16 * (number - 4), bits: 16, signed }),
+            _ => None,
+        }
+    }
+
+    fn mask(self) -> u32 {
+        ((1 << self.bits) - 1) << self.low
+    }
+
+    fn of(self, word: u64) -> u64 {
+        let part = (word as u32 & self.mask()) >> self.low;
+        let above = 32 - self.bits;
+        if self.signed { u64::from(((part << above) as i32 >> above) as u32) } else { part.into() }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +63,7 @@ enum From {
 impl Source {
     /// Whole values as they are.
     fn plain(from: From, bits: u32) -> Self {
-        Self { from, bits, high: false, keep: u64::MAX, flip: 0 }
+        Self { from, bits, part: None, keep: u64::MAX, flip: 0 }
     }
 }
 
@@ -54,7 +87,10 @@ pub struct Prepared {
 struct Target {
     register: usize,
     bits: u32,
-    half: Half,
+    /// The part of the register that they become, if not all.
+    part: Option<Part>,
+    /// Whether the other parts become 0.
+    clears: bool,
     format: &'static str,
     clamps: bool,
     factor: u32,
@@ -64,8 +100,8 @@ struct Target {
 pub type Done = Result<(), String>;
 
 /// Looks up once what an instruction reads and writes.
-pub fn prepare(set: &'static InstructionSet, instruction: &Instruction) -> Prepared {
-    let reader = Reader { set, instruction };
+pub fn prepare(set: &'static InstructionSet, instruction: &Instruction, name: &str) -> Prepared {
+    let reader = Reader { set, instruction, name };
     if let Some(second) = instruction.second {
         let half = |name, part| (reader.sources_of_half(name, part), reader.target(&format!("vdst{part}")));
         let (sources, target) = half(instruction.opcode.name, "x");
@@ -81,6 +117,7 @@ pub fn prepare(set: &'static InstructionSet, instruction: &Instruction) -> Prepa
         made: match instruction.format.name {
             "VOP3SD" => scalar("sdst"),
             "VOP3_SDST" => scalar("vdst"),
+            "VOPC" => instruction.destination_behind(set),
             _ => None,
         },
     }
@@ -89,7 +126,7 @@ pub fn prepare(set: &'static InstructionSet, instruction: &Instruction) -> Prepa
 /// Executes a vector instruction.
 pub fn run(program: &Program, step: &Step, wave: &mut Wave) -> Done {
     let prepared = &step.vector;
-    let work = Work { set: program.set, instruction: &step.instruction, prepared };
+    let work = Work { set: program.set, instruction: &step.instruction, name: &step.name, prepared };
     if let (Some(second), Some((sources, target))) = (step.instruction.second, prepared.second) {
         let names = (step.instruction.opcode.name, second.name);
         let does = step.does.zip(step.second).ok_or_else(|| format!("{} :: {} is not known", names.0, names.1))?;
@@ -126,6 +163,9 @@ fn half_of_two(wave: &Wave, does: Does, sources: Sources, target: Option<Target>
     Ok(Written { target: target.ok_or(NOWHERE)?, lanes: wave.exec, values })
 }
 
+/// What an instruction says that leaves the parts of a word that it does not make (SDWA).
+const PRESERVED: u32 = 2;
+
 const NOWHERE: &str = "the destination is no vector register";
 
 /// What is to be written to a register.
@@ -139,12 +179,16 @@ struct Written {
 struct Reader<'a> {
     set: &'static InstructionSet,
     instruction: &'a Instruction,
+    /// RDNA3's.
+    name: &'a str,
 }
 
 /// An instruction that is executed.
 struct Work<'a> {
     set: &'static InstructionSet,
     instruction: &'a Instruction,
+    /// RDNA3's.
+    name: &'a str,
     prepared: &'a Prepared,
 }
 
@@ -152,7 +196,7 @@ impl Reader<'_> {
     fn source(&self, name: &str) -> Option<Source> {
         let declared = self.instruction.declared(name)?;
         let behind = match (name, self.instruction.behind) {
-            ("src0", Behind::Dpp16 | Behind::Dpp8 { .. }) => self.instruction.source_behind(self.set),
+            ("src0", Behind::Dpp16 | Behind::Dpp8 { .. } | Behind::Sdwa) => self.instruction.source_behind(self.set),
             _ => None,
         };
         let operand = behind.or_else(|| self.instruction.operand(self.set, name))?;
@@ -168,18 +212,28 @@ impl Reader<'_> {
         let sign = 1 << (declared.bits.clamp(16, 64) - 1);
         let keep = if (wide && set("abs")) || before("abs") { !sign } else { u64::MAX };
         let flip = if (wide && set("neg")) || before("neg") { sign } else { 0 };
-        let short = self.instruction.format.bytes == 4 && declared.bits == 16;
+        let short = self.instruction.format.bytes == 4 && self.instruction.names_halves(self.set, declared.bits);
         let (operand, high) = match operand {
             Operand::Vector(register) if short => (Operand::Vector(register & 127), register & 128 != 0),
             _ => (operand, wide && declared.bits == 16 && set("opsel")),
         };
+        let part = match self.instruction.behind {
+            Behind::Sdwa if place < 2 => {
+                let selected = self.instruction.number(&format!("src{place}_sel"));
+                Part::selected(selected, self.instruction.is_set(&format!("src{place}_sext")))
+            }
+            _ if high && matches!(operand, Operand::Vector(_)) => Some(Part::HIGH),
+            _ => None,
+        };
+        // The two words of a pair are chosen one by one; a constant is the first of them.
+        let bits = if declared.format.starts_with("PK2_") && declared.bits == 64 { 32 } else { declared.bits };
         let from = match operand {
             Operand::Vector(register) => From::Register(register as usize),
             Operand::Literal(word) if declared.format == "F64" => From::Fixed(u64::from(word) << 32),
             Operand::Scalar(_) | Operand::Special(_) => From::Scalar(operand),
-            constant => From::Fixed(constant_of(constant, declared.bits)),
+            constant => From::Fixed(constant_of(constant, bits)),
         };
-        Some(Source { from, bits: declared.bits, high: high && matches!(operand, Operand::Vector(_)), keep, flip })
+        Some(Source { from, bits: declared.bits, part, keep, flip })
     }
 
     /// The literal as a source.
@@ -196,7 +250,7 @@ impl Reader<'_> {
     fn sources(&self) -> Sources {
         let second = self.source("src1").or_else(|| self.source("vsrc1"));
         let third = || self.source("src2");
-        self.arranged(self.instruction.opcode.name, self.source("src0"), second, third, "vdst")
+        self.arranged(self.name, self.source("src0"), second, third, "vdst")
     }
 
     fn sources_of_half(&self, name: &str, part: &str) -> Sources {
@@ -212,11 +266,11 @@ impl Reader<'_> {
         third: impl Fn() -> Option<Source>,
         target: &str,
     ) -> Sources {
-        if name.contains("FMAMK") {
+        if name.contains("FMAMK") || name.contains("MADMK") {
             [first, self.literal(), second]
-        } else if name.contains("FMAAK") {
+        } else if name.contains("FMAAK") || name.contains("MADAK") {
             [first, second, self.literal()]
-        } else if name.contains("FMAC") {
+        } else if name.contains("MAC_") || name.contains("DOT4C") {
             [first, second, self.old(target)]
         } else {
             [first, second, third()]
@@ -227,17 +281,30 @@ impl Reader<'_> {
         let declared = self.instruction.declared(name)?;
         let Some(Operand::Vector(register)) = self.instruction.operand(self.set, name) else { return None };
         let short = declared.bits == 16;
-        let half = match (short, self.instruction.format.bytes) {
-            (true, 4) if register & 128 != 0 => Half::High,
-            (true, 8) if self.instruction.number("opsel") & 8 != 0 => Half::High,
-            (true, _) => Half::Low,
-            _ => Half::Whole,
+        let names_halves = self.instruction.names_halves(self.set, declared.bits);
+        let is_high = match self.instruction.format.bytes {
+            4 => names_halves && register & 128 != 0,
+            _ => short && self.instruction.number("opsel") & 8 != 0,
         };
-        let register = if short && self.instruction.format.bytes == 4 { register & 127 } else { register };
+        let register = if names_halves && self.instruction.format.bytes == 4 { register & 127 } else { register };
+        let (part, clears) = match self.instruction.bits("dst_sel") {
+            Some(selected) => (Part::selected(selected, false), self.instruction.number("dst_unused") != PRESERVED),
+            None if is_high => (Some(Part::HIGH), false),
+            // On CDNA, operations on 16 bits that older cards have, which is all with less than three sources, and the
+            // legacy ones, clear the upper half.
+            None if short && !self.set.is_rdna() => {
+                let is_new =
+                    self.instruction.declared("src2").is_some() && !self.instruction.opcode.name.contains("LEGACY");
+                (Some(Part::LOW), !is_new)
+            }
+            None if short => (Some(Part::LOW), false),
+            None => (None, false),
+        };
         Some(Target {
             register: register as usize,
             bits: declared.bits,
-            half,
+            part,
+            clears,
             format: declared.format,
             clamps: self.instruction.is_set("clmp"),
             factor: self.instruction.number("omod"),
@@ -280,6 +347,9 @@ impl Work<'_> {
     }
 
     fn each_lane(&self, wave: &mut Wave, does: Does) -> Done {
+        if matches!(does, Does::Words(_)) && self.takes_second_of_constant() {
+            return Err("the second word of a constant is not known".into());
+        }
         let sources = wave.resolved(self.prepared.sources);
         let (from, lanes) = self.lanes(wave)?;
         let mask = self.prepared.mask.map_or(wave.vcc, |operand| wave.value(operand, wave.mask_bits()));
@@ -295,6 +365,7 @@ impl Work<'_> {
                 Does::Choose => (if bit { b } else { a }, false),
                 Does::Masked(value) => (value(a, b, c, bit), false),
                 Does::Halves(value) => (self.halves(value, [a, b, c]), false),
+                Does::Words(value) => (self.words(value, [a, b, c]), false),
                 Does::Mixed(_) => (self.mixed([a, b, c]), false),
             };
             values[lane] = value;
@@ -302,13 +373,23 @@ impl Work<'_> {
         }
         match does {
             Does::Test(_) => self.set_mask(wave, bits),
-            Does::TestLanes(_) => wave.exec = bits,
+            Does::TestLanes(_) => {
+                if !self.set.is_rdna() {
+                    self.set_mask(wave, bits);
+                }
+                wave.exec = bits;
+            }
             Does::Carry(_) => {
                 self.set_mask(wave, bits);
                 wave.write(&Written { target: self.target()?, lanes, values });
             }
             Does::Mixed(half) => {
-                let target = Target { half, bits: if half == Half::Whole { 32 } else { 16 }, ..self.target()? };
+                let part = match half {
+                    Half::Whole => None,
+                    Half::Low => Some(Part::LOW),
+                    Half::High => Some(Part::HIGH),
+                };
+                let target = Target { part, clears: false, bits: part.map_or(32, |part| part.bits), ..self.target()? };
                 wave.write(&Written { target, lanes, values });
             }
             _ => wave.write(&Written { target: self.target()?, lanes, values }),
@@ -340,6 +421,36 @@ impl Work<'_> {
         pick(number("opsel"), number("neg")) | pick(high, number("neg_hi")) << 16
     }
 
+    fn takes_second_of_constant(&self) -> bool {
+        let number = |name| self.instruction.number(name);
+        let of_second = if self.name == "V_PK_MOV_B32" { 0 } else { number("opsel_hi") | number("opsel_hi2") << 2 };
+        let second = number("opsel") | of_second;
+        let sources = self.prepared.sources.iter().enumerate();
+        let mut constants =
+            sources.filter(|(_, source)| source.is_some_and(|source| matches!(source.from, From::Fixed(_))));
+        constants.any(|(place, _)| second >> place & 1 != 0)
+    }
+
+    /// Two values of 32 bits in as many words.
+    fn words(&self, value: fn(u64, u64, u64) -> u64, pairs: [u64; 3]) -> u64 {
+        let number = |name| self.instruction.number(name);
+        let float = self.name.ends_with("F32");
+        let pick = |selected: u32, negated: u32| {
+            let word = |place: usize| {
+                let word = pairs[place] >> (32 * (selected >> place & 1)) & 0xffff_ffff;
+                if float && negated >> place & 1 != 0 { word ^ 0x8000_0000 } else { word }
+            };
+            value(word(0), word(1), word(2))
+        };
+        // A move takes the second word from the second source alone.
+        let high = if self.name == "V_PK_MOV_B32" {
+            return pick(number("opsel"), 0) | (pairs[1] >> (32 * (number("opsel") >> 1 & 1))) << 32;
+        } else {
+            number("opsel_hi") | number("opsel_hi2") << 2
+        };
+        pick(number("opsel"), number("neg")) | pick(high, number("neg_hi")) << 32
+    }
+
     /// A product and a sum, each number of 16 or of 32 bits.
     fn mixed(&self, words: [u64; 3]) -> u64 {
         let number = |name| self.instruction.number(name);
@@ -358,10 +469,10 @@ impl Work<'_> {
 
     /// Instructions that take values of other lanes.
     fn across_lanes(&self, wave: &mut Wave) -> Done {
-        let name = self.instruction.opcode.name;
+        let name = self.name;
         let sources = wave.resolved(self.prepared.sources);
         let to = self.instruction.operand(self.set, "vdst");
-        match self.instruction.opcode.stem() {
+        match name {
             "V_NOP" => {}
             "V_READFIRSTLANE_B32" => {
                 let first = if wave.exec == 0 { 0 } else { wave.exec.trailing_zeros() as usize };
@@ -412,71 +523,100 @@ impl Work<'_> {
                 }
                 wave.write(&Written { target: self.target()?, lanes: wave.exec, values });
             }
-            "V_WMMA_I32_16X16X16_IU8" => self.multiply_bytes(wave)?,
+            "V_MFMA_I32_16X16X16I8" => self.multiply_bytes(wave, 4, [true; 2])?,
+            "V_MFMA_I32_16X16X32_I8" => self.multiply_bytes(wave, 8, [true; 2])?,
+            "V_MFMA_F32_16X16X16_F16" => self.multiply_halves(wave, h)?,
+            "V_MFMA_F32_16X16X16_BF16" => self.multiply_halves(wave, bf16)?,
+            "V_WMMA_I32_16X16X16_IU8" => {
+                let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
+                self.multiply_bytes(wave, 4, signed)?;
+            }
             "V_WMMA_F32_16X16X16_F16" => self.multiply_halves(wave, h)?,
-            "V_WMMA_F32_16X16X16_BF16" => self.multiply_halves(wave, |bits| f(bits << 16).into())?,
-            _ => return Err(format!("{name} is not known")),
+            "V_WMMA_F32_16X16X16_BF16" => self.multiply_halves(wave, bf16)?,
+            _ => {
+                // A value of scalar registers.
+                let of_lane = name.strip_prefix("V_S_").and_then(|rest| does(&format!("V_{rest}")));
+                let Some(Does::Value(value)) = of_lane else { return Err(format!("{name} is not known")) };
+                let result = value(wave.read(sources[0].as_ref(), 0), 0, 0);
+                wave.set(to.ok_or("no destination")?, 32, result);
+            }
         }
         Ok(())
     }
 
-    /// The product of two matrices of 16x16 elements, added to one of 32 bits, in waves of 32: a lane has a row of the first
-    /// and a column of the second matrix in so many words, the lanes from 16 on those of the lanes below, and every other
-    /// row of the third. `sum` is told a row, a column, and what their products are added to.
+    /// The product of two matrices of 16 rows and columns, added to one of 32 bits. A line of `words` words, of a row of the
+    /// first or a column of the second matrix, lies in turn in the lanes that have its number within their 16; in RDNA3,
+    /// all of it in each. Of the third, each lane has a few rows of a column. `sum` is told a row, a column, and what their
+    /// products are added to.
     fn multiply_matrices(&self, wave: &mut Wave, words: usize, sum: impl Fn(&[u32], &[u32], u32) -> u32) -> Done {
+        let (lanes, shares) = match self.set.name {
+            "rdna3" => (32, 1),
+            "rdna4" => (32, 2),
+            _ => (64, 4),
+        };
+        let is_handed_on = ["cbsz", "abid", "blgp"].iter().any(|name| self.instruction.number(name) != 0);
+        if wave.lanes != lanes || (self.set.is_rdna() && self.instruction.is_set("clmp")) || is_handed_on {
+            return Err(format!("waves of {}, limited sums, or rows of other lanes are not known", wave.lanes));
+        }
         let register = |name| match self.instruction.operand(self.set, name) {
             Some(Operand::Vector(register)) => Ok(register as usize),
             other => Err(format!("a matrix in {other:?} is not known")),
         };
-        if wave.lanes != 32 || self.instruction.is_set("clmp") {
-            return Err("waves of 64 and limited sums are not known".into());
-        }
         let (a, b, to) = (register("src0")?, register("src1")?, register("vdst")?);
-        let line = |first: usize, lane: usize| -> Vec<u32> {
-            (0..words).map(|word| wave.vectors[first + word][lane]).collect()
+        let each = words / shares;
+        let line = |first: usize, line: usize| -> Vec<u32> {
+            (0..words).map(|word| wave.vectors[first + word % each][line + word / each * 16]).collect()
         };
-        let [rows, columns] = [a, b].map(|first| (0..16).map(|lane| line(first, lane)).collect::<Vec<_>>());
-        let mut sums = [[0u32; 32]; 8];
+        let [rows, columns] = [a, b].map(|first| (0..16).map(|place| line(first, place)).collect::<Vec<_>>());
+        let third = self.instruction.operand(self.set, "src2");
+        let steps = 16 * 16 / lanes;
+        let mut sums = vec![[0u32; 64]; steps];
         for (step, sums) in sums.iter_mut().enumerate() {
-            for (lane, result) in sums.iter_mut().enumerate() {
-                let (row, column) = (2 * step + lane / 16, lane % 16);
-                let start = match self.instruction.operand(self.set, "src2") {
+            for (lane, result) in sums.iter_mut().enumerate().take(lanes) {
+                let group = lane / 16;
+                let row = if shares == 1 { 2 * step + group } else { steps * group + step };
+                let start = match third {
                     Some(Operand::Vector(register)) => wave.vectors[register as usize + step][lane],
                     Some(constant) => wave.word(constant),
                     None => 0,
                 };
-                *result = sum(&rows[row], &columns[column], start);
+                *result = sum(&rows[row], &columns[lane % 16], start);
             }
         }
         for (step, sums) in sums.iter().enumerate() {
-            wave.vectors[to + step][..32].copy_from_slice(sums);
+            wave.vectors[to + step][..lanes].copy_from_slice(&sums[..lanes]);
         }
         Ok(())
     }
 
-    fn multiply_bytes(&self, wave: &mut Wave) -> Done {
-        let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
+    fn multiply_bytes(&self, wave: &mut Wave, words: usize, signed: [bool; 2]) -> Done {
         let number = |line: &[u32], place: usize, signed: bool| {
             let byte = (line[place / 4] >> (8 * (place % 4))) as u8;
             if signed { i32::from(byte as i8) } else { i32::from(byte) }
         };
-        self.multiply_matrices(wave, 4, |row, column, start| {
-            let products = (0..16).map(|k| number(row, k, signed[0]) * number(column, k, signed[1]));
+        self.multiply_matrices(wave, words, |row, column, start| {
+            let products = (0..4 * words).map(|k| number(row, k, signed[0]) * number(column, k, signed[1]));
             (start as i32).wrapping_add(products.sum()) as u32
         })
     }
 
-    /// AMD does not say how often the sums are rounded; here it is once.
     fn multiply_halves(&self, wave: &mut Wave, widened: fn(u64) -> f64) -> Done {
         if ["neg", "neg_hi"].iter().any(|name| self.instruction.number(name) != 0) {
             return Err("matrices with other signs are not known".into());
         }
-        let number = |line: &[u32], place: usize| widened(u64::from(line[place / 2] >> (16 * (place % 2)) & 0xffff));
-        self.multiply_matrices(wave, 8, |row, column, start| {
-            let products = (0..16).map(|k| number(row, k) * number(column, k));
-            ((products.sum::<f64>() + f64::from(f32::from_bits(start))) as f32).to_bits()
-        })
+        self.multiply_matrices(wave, 8, |row, column, start| added(row, column, start, widened))
     }
+}
+
+fn bf16(bits: u64) -> f64 {
+    f(bits << 16).into()
+}
+
+/// A sum and the products of two lines of 16-bit floats, which AMD does not say how often are rounded; here it is once.
+fn added(row: &[u32], column: &[u32], start: u32, widened: fn(u64) -> f64) -> u32 {
+    let number = |line: &[u32], place: usize| widened(u64::from(line[place / 2] >> (16 * (place % 2)) & 0xffff));
+    let products = (0..2 * row.len()).map(|k| number(row, k) * number(column, k));
+    ((products.sum::<f64>() + f64::from(f32::from_bits(start))) as f32).to_bits()
 }
 
 /// The lane of its row that a lane takes its value from; none past the row's end.
@@ -489,6 +629,10 @@ fn in_row(control: u32, lane: usize) -> Result<Option<usize>, String> {
         0x121..=0x12f => Some(row + (place + 16 - count) % 16),
         0x140 => Some(row + 15 - place),
         0x141 => Some(lane / 8 * 8 + 7 - lane % 8),
+        0x130 => (lane < 63).then_some(lane + 1),
+        0x138 => lane.checked_sub(1),
+        0x142 => row.checked_sub(1),
+        0x143 => (lane >= 32).then_some(31),
         0x150..=0x15f => Some(row + count),
         0x160..=0x16f => Some(row + (place ^ count)),
         _ => return Err(format!("lanes by {control:#x} are not known")),
@@ -501,7 +645,8 @@ impl Wave {
         sources.map(|source| {
             let source = source?;
             let From::Scalar(operand) = source.from else { return Some(source) };
-            Some(Source { from: From::Fixed(self.value(operand, source.bits)), ..source })
+            let bits = if source.part.is_some() { 32 } else { source.bits };
+            Some(Source { from: From::Fixed(self.value(operand, bits)), ..source })
         })
     }
 
@@ -514,12 +659,13 @@ impl Wave {
                 let low = u64::from(self.vectors[register][lane]);
                 match source.bits {
                     64 => low | u64::from(self.vectors[register + 1][lane]) << 32,
-                    16 => low >> (16 * u32::from(source.high)) & 0xffff,
                     _ => low,
                 }
             }
         };
-        raw & source.keep ^ source.flip
+        let part = source.part.map_or(raw, |part| part.of(raw));
+        let value = if source.bits == 16 { part & 0xffff } else { part };
+        value & source.keep ^ source.flip
     }
 
     fn write(&mut self, written: &Written) {
@@ -527,10 +673,12 @@ impl Wave {
         for (lane, value) in values.iter().enumerate().take(self.lanes).filter(|(lane, _)| lanes >> lane & 1 != 0) {
             let value = target.finished(*value);
             let word = &mut self.vectors[target.register][lane];
-            *word = match target.half {
-                Half::Whole => value as u32,
-                Half::Low => *word & 0xffff_0000 | value as u32 & 0xffff,
-                Half::High => *word & 0xffff | (value as u32) << 16,
+            *word = match target.part {
+                None => value as u32,
+                Some(part) => {
+                    let others = if target.clears { 0 } else { *word & !part.mask() };
+                    others | (value as u32) << part.low & part.mask()
+                }
             };
             if target.bits == 64 {
                 self.vectors[target.register + 1][lane] = (value >> 32) as u32;

@@ -3,10 +3,11 @@
 //!
 //! RDNA3 counts loads of vector registers, which are answered in order, and, together, what is asked of LDS, which is
 //! too, and loads of scalar registers, which are answered in any order. (AMD, "RDNA3 Instruction Set Architecture", on
-//! S_WAITCNT.)
+//! S_WAITCNT.) CDNA3 counts stores with the loads of vector registers, and RDNA4 all kinds apart.
 
 use std::collections::VecDeque;
 
+use isa::constants::Waits as Counts;
 use isa::decode::Instruction;
 use isa::operand::{Operand, Special};
 use isa::table::InstructionSet;
@@ -68,24 +69,49 @@ pub struct Awaited {
     used: Registers,
     /// What it asks for, and of whom.
     asked: Option<(Source, Registers)>,
-    /// How many answers may be missing behind it: of loads of vector registers, and of LDS and scalar loads.
-    allowed: [Option<u32>; 2],
+    /// How many answers may be missing behind it.
+    allowed: Allowed,
+}
+
+/// How many answers may be missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Allowed {
+    /// Of loads of vector registers.
+    vector: Option<u32>,
+    /// Of LDS alone.
+    lds: Option<u32>,
+    /// Of scalar loads alone.
+    scalar: Option<u32>,
+    /// Of LDS and scalar loads together.
+    both: Option<u32>,
+}
+
+impl Allowed {
+    fn of(set: &InstructionSet, instruction: &Instruction) -> Self {
+        let number = instruction.number("simm16");
+        let (nothing, some) = (Self::default(), Some(number));
+        match instruction.opcode.name {
+            "S_WAITCNT" => {
+                let counts = Counts::of(set, number as u16);
+                Self { vector: Some(counts.vector.into()), both: Some(counts.lds.into()), ..nothing }
+            }
+            "S_WAITCNT_VMCNT" | "S_WAIT_LOADCNT" => Self { vector: some, ..nothing },
+            "S_WAITCNT_LGKMCNT" => Self { both: some, ..nothing },
+            "S_WAIT_DSCNT" => Self { lds: some, ..nothing },
+            "S_WAIT_KMCNT" => Self { scalar: some, ..nothing },
+            "S_WAIT_LOADCNT_DSCNT" => Self { vector: Some(number >> 8 & 63), lds: Some(number & 63), ..nothing },
+            "S_WAIT_STORECNT_DSCNT" => Self { lds: Some(number & 63), ..nothing },
+            _ => nothing,
+        }
+    }
 }
 
 impl Awaited {
-    /// By the instruction, in waves of 32.
+    /// By the instruction; of RDNA, in waves of 32.
     pub fn of(set: &InstructionSet, instruction: &Instruction) -> Self {
-        let name = instruction.opcode.name;
-        let number = instruction.number("simm16");
-        let allowed = match name {
-            "S_WAITCNT" => [Some(number >> 10 & 63), Some(number >> 4 & 63)],
-            "S_WAITCNT_VMCNT" => [Some(number), None],
-            "S_WAITCNT_LGKMCNT" => [None, Some(number)],
-            _ => [None; 2],
-        };
         let source = match instruction.format.name {
-            "GLOBAL" => Some(Source::Vector),
-            "FLAT" => Some(Source::Flat),
+            "GLOBAL" | "VGLOBAL" => Some(Source::Vector),
+            "FLAT" | "VFLAT" => Some(Source::Flat),
             "DS" => Some(Source::Lds),
             "SMEM" => Some(Source::Scalar),
             _ => None,
@@ -97,14 +123,14 @@ impl Awaited {
             let registers = if is_asked { &mut asked } else { &mut used };
             registers.add(operand.operand, operand.bits);
         }
-        // Stores are answered, too, by nothing that is used. Those of LDS count with its loads, others have a counter.
-        let is_store = asked == Registers::default();
+        // Stores are answered, too, by nothing that is used. Those of LDS count with its loads; RDNA has a counter for others.
+        let is_store = set.is_rdna() && asked == Registers::default();
         let source = match source {
             Some(Source::Vector | Source::Scalar) if is_store => None,
             Some(Source::Flat) if is_store => Some(Source::Lds),
             source => source,
         };
-        Self { used, asked: source.map(|source| (source, asked)), allowed }
+        Self { used, asked: source.map(|source| (source, asked)), allowed: Allowed::of(set, instruction) }
     }
 }
 
@@ -149,23 +175,29 @@ impl Waits {
             }
             self.missing = self.missing.with(asked);
         }
-        if awaited.allowed != [None; 2] {
+        if awaited.allowed != Allowed::default() {
             self.wait(awaited.allowed);
         }
         Ok(())
     }
 
-    fn wait(&mut self, [vector, others]: [Option<u32>; 2]) {
-        let vector = vector.map_or(self.vector.len(), |allowed| allowed as usize);
-        self.vector.drain(..self.vector.len().saturating_sub(vector));
-        if let Some(allowed) = others.map(|allowed| allowed as usize) {
+    fn wait(&mut self, allowed: Allowed) {
+        // The last ones to come are those that are still allowed to be missing.
+        let drain = |come: &mut VecDeque<Registers>, allowed: u32| {
+            come.drain(..come.len().saturating_sub(allowed as usize));
+        };
+        if let Some(allowed) = allowed.vector {
+            drain(&mut self.vector, allowed);
+        }
+        if let Some(allowed) = allowed.lds {
+            drain(&mut self.lds, allowed);
+        }
+        if let Some(allowed) = allowed.both {
             // Those that have come may all be scalar.
-            let come = (self.lds.len() + self.scalar.len()).saturating_sub(allowed);
-            let of_lds = come.saturating_sub(self.scalar.len());
-            self.lds.drain(..of_lds);
-            if allowed == 0 {
-                self.scalar.clear();
-            }
+            drain(&mut self.lds, allowed);
+        }
+        if allowed.scalar == Some(0) || allowed.both == Some(0) {
+            self.scalar.clear();
         }
         self.missing = union(self.vector.iter().chain(&self.lds).chain(&self.scalar));
     }
@@ -194,15 +226,15 @@ mod tests {
     }
 
     fn uses(used: Registers) -> Awaited {
-        Awaited { used, asked: None, allowed: [None; 2] }
+        Awaited { used, asked: None, allowed: Allowed::default() }
     }
 
     fn asks(source: Source, asked: Registers) -> Awaited {
         Awaited { asked: Some((source, asked)), ..uses(Registers::default()) }
     }
 
-    fn waits(vector: Option<u32>, others: Option<u32>) -> Awaited {
-        Awaited { allowed: [vector, others], ..uses(Registers::default()) }
+    fn waits(vector: Option<u32>, both: Option<u32>) -> Awaited {
+        Awaited { allowed: Allowed { vector, both, ..Allowed::default() }, ..uses(Registers::default()) }
     }
 
     fn early(register: &str) -> Result<(), String> {
