@@ -38,16 +38,18 @@ class Region(Structure):
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
+    """What executes machine code. Skips the test if it is not built."""
     path = repository_root() / "build/amdgpu/release/libamdgpu.so"
     if not path.exists():
         pytest.skip("what executes machine code is not built (make amdgpu)")
-    library = ctypes.CDLL(str(path))
-    library.amdgpu_problem.restype = c_char_p
-    library.amdgpu_reached.restype = c_char_p
-    library.amdgpu_load.restype = c_void_p
-    library.amdgpu_launch.restype = c_int64
-    return library
+    found = ctypes.CDLL(str(path))
+    found.amdgpu_problem.restype = c_char_p
+    found.amdgpu_reached.restype = c_char_p
+    found.amdgpu_load.restype = c_void_p
+    found.amdgpu_launch.restype = c_int64
+    found.amdgpu_execute.restype = c_int64
+    return found
 
 
 class Card:
@@ -113,15 +115,15 @@ class MachineCode:
         self._card = card
         self._arguments = read_arguments(path)
         code = path.read_bytes()
-        self._code = c_void_p(_library().amdgpu_load(card.architecture.encode(), code, c_size_t(len(code))))
-        assert self._code.value, _library().amdgpu_problem()
+        self._code = c_void_p(library().amdgpu_load(card.architecture.encode(), code, c_size_t(len(code))))
+        assert self._code.value, library().amdgpu_problem()
 
     def launch(self, launch: Launch) -> None:
         """Runs a kernel. Raises HipError if it fails."""
         packed = packed_arguments(self._arguments[launch.symbol], launch)
         sizes = (c_uint * 6)(*launch.grid, *launch.block)
         regions = self._card.regions()
-        executed = _library().amdgpu_launch(
+        executed = library().amdgpu_launch(
             self._code,
             launch.symbol.encode(),
             sizes,
@@ -132,18 +134,18 @@ class MachineCode:
             c_size_t(len(regions)),
         )
         if executed < 0:
-            raise HipError("hipModuleLaunchKernel", FAILED, _library().amdgpu_problem().decode())
+            raise HipError("hipModuleLaunchKernel", FAILED, library().amdgpu_problem().decode())
         self._card.executed += executed
 
     def reached(self) -> dict[str, list[int]]:
         """How many instructions of each name have been executed, and how many there are."""
-        lines = (line.split() for line in _library().amdgpu_reached(self._code).decode().splitlines())
+        lines = (line.split() for line in library().amdgpu_reached(self._code).decode().splitlines())
         return {name: [int(reached), int(every)] for reached, every, name in lines}
 
     def unload(self) -> None:
         """Gives the code back."""
         self._card.note(self.reached())
-        _library().amdgpu_unload(self._code)
+        library().amdgpu_unload(self._code)
 
 
 def packed_arguments(declared: tuple[KernelArgument, ...], launch: Launch) -> bytes:

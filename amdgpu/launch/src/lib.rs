@@ -5,8 +5,11 @@ use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
+use wave::block::Block;
 use wave::kernel::{Code, Launch};
 use wave::memory::Memory;
+use wave::program::Program;
+use wave::state::Wave;
 
 /// Memory that a kernel may use.
 #[repr(C)]
@@ -17,6 +20,21 @@ pub struct Region {
     /// Bytes.
     pub size: u64,
 }
+
+/// Registers of a wave, before and after some instructions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Registers {
+    exec: u64,
+    vcc: u64,
+    scc: u32,
+    lanes: u32,
+    scalars: [u32; 106],
+    vectors: [[u32; 64]; 32],
+}
+
+/// Bytes of LDS that instructions have which are executed by themselves.
+const LDS: usize = 65536;
 
 thread_local! {
     static PROBLEM: RefCell<CString> = RefCell::default();
@@ -146,6 +164,38 @@ pub unsafe extern "C" fn amdgpu_launch(
         let mut all: Vec<_> = regions.iter().copied().chain(own).collect();
         all.sort_by_key(|region| region.address);
         kernel.run(&launch, &mut Regions(&all)).map_err(|fault| format!("{}: {fault}", name.to_string_lossy()))
+    });
+    executed.map_or(-1, |executed| executed as i64)
+}
+
+/// Executes instructions by themselves, in one wave without memory. Returns how many; -1 if that fails.
+///
+/// # Safety
+/// `words` are so many, and the last is the end of a program.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn amdgpu_execute(
+    card: *const c_char,
+    words: *const u32,
+    count: usize,
+    registers: *mut Registers,
+) -> i64 {
+    // SAFETY: the caller's promise.
+    let (card, words, registers) =
+        unsafe { (CStr::from_ptr(card), slice::from_raw_parts(words, count), &mut *registers) };
+    let executed = told(|| {
+        let set = isa::of_card(&card.to_string_lossy()).ok_or("no instruction set of that card")?;
+        let program = Program::new(set, 0, words.to_vec());
+        let mut wave = Wave::new(registers.lanes as usize, registers.vectors.len());
+        wave.exec &= registers.exec;
+        (wave.vcc, wave.scc, wave.scalars) = (registers.vcc, registers.scc != 0, registers.scalars);
+        wave.vectors.copy_from_slice(&registers.vectors);
+        let mut block = Block::new(&program, vec![wave], LDS);
+        block.run(&mut Regions(&[])).map_err(|fault| fault.to_string())?;
+        let wave = &block.waves()[0];
+        registers.exec = wave.exec;
+        (registers.vcc, registers.scc, registers.scalars) = (wave.vcc, wave.scc.into(), wave.scalars);
+        registers.vectors.copy_from_slice(&wave.vectors);
+        Ok(block.executed)
     });
     executed.map_or(-1, |executed| executed as i64)
 }

@@ -52,6 +52,11 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Its waves, as they are now.
+    pub fn waves(&self) -> &[Wave] {
+        &self.waves
+    }
+
     fn run_wave(&mut self, index: usize, memory: &mut dyn Memory) -> Result<Now, Fault> {
         let Self { program, waves, lds, executed } = self;
         let wave = &mut waves[index];

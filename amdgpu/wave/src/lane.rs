@@ -220,7 +220,10 @@ fn float(name: &str) -> Option<Value> {
         "V_TRUNC_F32" => |a, _, _| of_f(f(a).trunc()),
         "V_FLOOR_F32" => |a, _, _| of_f(f(a).floor()),
         "V_CEIL_F32" => |a, _, _| of_f(f(a).ceil()),
-        "V_FRACT_F32" => |a, _, _| of_f((f(a) - f(a).floor()).min(1. - f32::EPSILON / 2.)),
+        "V_FRACT_F32" => |a, _, _| {
+            let fraction = f(a) - f(a).floor();
+            of_f(if fraction < 1. { fraction } else { fraction * (1. - f32::EPSILON / 2.) })
+        },
         "V_LDEXP_F32" => |a, b, _| of_f(scaled(f(a), i(b))),
         "V_FREXP_MANT_F32" => |a, _, _| of_f(fraction(f(a).into()) as f32),
         "V_ADD_F64" => |a, b, _| of_d(d(a) + d(b)),
@@ -234,7 +237,10 @@ fn float(name: &str) -> Option<Value> {
         "V_TRUNC_F64" => |a, _, _| of_d(d(a).trunc()),
         "V_FLOOR_F64" => |a, _, _| of_d(d(a).floor()),
         "V_CEIL_F64" => |a, _, _| of_d(d(a).ceil()),
-        "V_FRACT_F64" => |a, _, _| of_d((d(a) - d(a).floor()).min(1. - f64::EPSILON / 2.)),
+        "V_FRACT_F64" => |a, _, _| {
+            let fraction = d(a) - d(a).floor();
+            of_d(if fraction < 1. { fraction } else { fraction * (1. - f64::EPSILON / 2.) })
+        },
         "V_LDEXP_F64" => |a, b, _| of_d(scaled_double(d(a), i(b))),
         "V_FREXP_MANT_F64" => |a, _, _| of_d(fraction(d(a))),
         "V_TRIG_PREOP_F64" => |a, b, _| of_d(part_of_two_over_pi(d(a), b & 31)),

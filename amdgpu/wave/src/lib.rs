@@ -7,12 +7,12 @@ pub mod block;
 pub mod kernel;
 pub mod memory;
 pub mod program;
+pub mod state;
 
 mod lane;
 mod names;
 mod numbers;
 mod scalar;
-mod state;
 mod transfer;
 mod vector;
 mod waits;

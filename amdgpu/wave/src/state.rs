@@ -34,7 +34,7 @@ pub struct Wave {
     /// Vector registers, one word for each lane.
     pub vectors: Vec<[u32; 64]>,
     /// What it has not waited for.
-    pub waits: Waits,
+    pub(crate) waits: Waits,
 }
 
 impl Wave {
