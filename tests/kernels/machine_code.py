@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LANES = {"gfx1100": 32, "gfx1151": 32, "gfx1201": 32, "gfx90a": 64, "gfx942": 64}
 """Of a wave, on the cards whose instructions are executed."""
 MULTIPROCESSORS = 48
+PATIENCE = 50_000_000
+"""Instructions that a wave may execute from one barrier to the next."""
 FAILED = 719
 """hipErrorLaunchFailure"""
 
@@ -45,7 +47,7 @@ def library() -> ctypes.CDLL:
         pytest.skip("what executes machine code is not built (make amdgpu)")
     found = ctypes.CDLL(str(path))
     found.amdgpu_problem.restype = c_char_p
-    found.amdgpu_reached.restype = c_char_p
+    found.amdgpu_instructions.restype = c_char_p
     found.amdgpu_load.restype = c_void_p
     found.amdgpu_launch.restype = c_int64
     found.amdgpu_execute.restype = c_int64
@@ -61,6 +63,7 @@ class Card:
         self.architecture = architecture
         self.wave_size = LANES[architecture]
         self.multiprocessors = MULTIPROCESSORS
+        self.patience = PATIENCE
         self.executed = 0
         """Instructions so far, each once for a wave."""
         self._reached: dict[str, list[int]] = {}
@@ -132,15 +135,23 @@ class MachineCode:
             c_size_t(len(packed)),
             byref(regions),
             c_size_t(len(regions)),
+            c_uint64(self._card.patience),
         )
         if executed < 0:
             raise HipError("hipModuleLaunchKernel", FAILED, library().amdgpu_problem().decode())
         self._card.executed += executed
 
+    def instructions(self) -> list[tuple[str, int, bool]]:
+        """Name and bytes of each, one after another, and whether it has been executed."""
+        lines = (line.split() for line in library().amdgpu_instructions(self._code).decode().splitlines())
+        return [(name, int(size), reached == "1") for reached, size, name in lines]
+
     def reached(self) -> dict[str, list[int]]:
         """How many instructions of each name have been executed, and how many there are."""
-        lines = (line.split() for line in library().amdgpu_reached(self._code).decode().splitlines())
-        return {name: [int(reached), int(every)] for reached, every, name in lines}
+        found: dict[str, list[int]] = {}
+        for name, _, reached in self.instructions():
+            add_up(found, {name: [int(reached), 1]})
+        return found
 
     def unload(self) -> None:
         """Gives the code back."""

@@ -38,7 +38,7 @@ const LDS: usize = 65536;
 
 thread_local! {
     static PROBLEM: RefCell<CString> = RefCell::default();
-    static REACHED: RefCell<CString> = RefCell::default();
+    static INSTRUCTIONS: RefCell<CString> = RefCell::default();
 }
 
 struct Regions<'a>(&'a [Region]);
@@ -103,17 +103,22 @@ pub unsafe extern "C" fn amdgpu_load(card: *const c_char, code: *const u8, size:
     loaded.map_or(std::ptr::null_mut(), |code| Box::into_raw(Box::new(code)))
 }
 
-/// The instructions of a code object, a line for each name: how many have been executed, how many there are, the name.
+/// The instructions of a code object, a line for each: 1 if it has been executed, its bytes, AMD's name without that of the
+/// encoding.
 ///
 /// # Safety
 /// `amdgpu_load` made it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn amdgpu_reached(code: *const Code) -> *const c_char {
+pub unsafe extern "C" fn amdgpu_instructions(code: *const Code) -> *const c_char {
     // SAFETY: the caller's promise.
-    let reached = unsafe { &*code }.reached().into_iter();
-    let lines: Vec<_> = reached.map(|(name, (reached, all))| format!("{reached} {all} {name}\n")).collect();
-    REACHED.set(CString::new(lines.concat()).unwrap_or_default());
-    REACHED.with_borrow(|lines| lines.as_ptr())
+    let code = unsafe { &*code };
+    let lines: Vec<_> = code
+        .program()
+        .instructions()
+        .map(|(each, reached)| format!("{} {} {}\n", u8::from(reached), each.bytes, each.opcode.stem()))
+        .collect();
+    INSTRUCTIONS.set(CString::new(lines.concat()).unwrap_or_default());
+    INSTRUCTIONS.with_borrow(|lines| lines.as_ptr())
 }
 
 /// Gives a code object back.
@@ -141,6 +146,7 @@ pub unsafe extern "C" fn amdgpu_launch(
     arguments_size: usize,
     regions: *const Region,
     count: usize,
+    patience: u64,
 ) -> i64 {
     // SAFETY: the caller's promise.
     let (code, name, sizes, regions) = unsafe {
@@ -156,6 +162,7 @@ pub unsafe extern "C" fn amdgpu_launch(
             lds,
             arguments: arguments as u64,
             packet: 0,
+            patience,
         };
         let packet = launch.packet_bytes();
         launch.packet = packet.as_ptr() as u64;

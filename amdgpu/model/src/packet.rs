@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, thread};
 
+use wave::block::PATIENCE;
 use wave::kernel::{Kernel, Launch};
 use wave::program::Program;
 
@@ -65,6 +66,7 @@ fn dispatch(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels, at
         lds: (word(packet, 28) as usize).saturating_sub(kernel.lds()),
         arguments: number(packet, 40),
         packet: at,
+        patience: PATIENCE,
     };
     kernel.run(&launch, window).map(|_| ()).map_err(|fault| format!("the kernel at {:#x}: {fault}", number(packet, 32)))
 }

@@ -1,14 +1,15 @@
 //! The waves of a block, which run until each is at a barrier, and then go on.
 
 use crate::Fault;
+use crate::lds::Lds;
 use crate::memory::Memory;
 use crate::program::{Program, Step};
 use crate::state::Wave;
-use crate::transfer::{self, Lds};
+use crate::transfer;
 use crate::{scalar, vector};
 
 /// Instructions that a wave may execute: what takes longer does not end.
-const PATIENCE: u64 = 50_000_000;
+pub const PATIENCE: u64 = 50_000_000;
 
 /// What has become of a wave.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,12 +27,14 @@ pub struct Block<'a> {
     lds: Lds,
     /// Instructions that were executed, each once for a wave.
     pub executed: u64,
+    /// Instructions that a wave may execute from one barrier to the next.
+    pub patience: u64,
 }
 
 impl<'a> Block<'a> {
-    /// Waves that are about to begin. All bits of LDS are 1: what earlier blocks have left there is no zero either.
+    /// Waves that are about to begin.
     pub fn new(program: &'a Program, waves: Vec<Wave>, lds: usize) -> Self {
-        Self { program, waves, lds: Lds(vec![0xff; lds]), executed: 0 }
+        Self { program, waves, lds: Lds::new(lds), executed: 0, patience: PATIENCE }
     }
 
     /// Runs all waves to their end.
@@ -42,11 +45,13 @@ impl<'a> Block<'a> {
         let mut now = vec![Now::Runs; self.waves.len()];
         loop {
             for (index, now) in now.iter_mut().enumerate().filter(|(_, now)| **now == Now::Runs) {
+                self.lds.wave = index as u16;
                 *now = self.run_wave(index, memory)?;
             }
             if now.iter().all(|now| *now == Now::HasEnded) {
                 return Ok(());
             }
+            self.lds.barriers += 1;
             // Those that have ended do not count.
             now.iter_mut().filter(|now| **now == Now::AtBarrier).for_each(|now| *now = Now::Runs);
         }
@@ -58,9 +63,9 @@ impl<'a> Block<'a> {
     }
 
     fn run_wave(&mut self, index: usize, memory: &mut dyn Memory) -> Result<Now, Fault> {
-        let Self { program, waves, lds, executed } = self;
+        let Self { program, waves, lds, executed, patience } = self;
         let wave = &mut waves[index];
-        for _ in 0..PATIENCE {
+        for _ in 0..*patience {
             let place = wave.place;
             let fault = |what: String| Fault { what, place: program.start + 4 * place as u64 };
             let step = program.step(place).ok_or_else(|| fault("no instruction".into()))?;
@@ -69,6 +74,9 @@ impl<'a> Block<'a> {
             wave.place += step.instruction.bytes / 4;
             match name {
                 "S_ENDPGM" => return Ok(Now::HasEnded),
+                "S_BARRIER" | "S_BARRIER_SIGNAL" if wave.waits.stores_to_lds() => {
+                    return Err(fault(format!("{name}: a store to LDS is under way, which others may not see")));
+                }
                 "S_BARRIER" => return Ok(Now::AtBarrier),
                 "S_BARRIER_WAIT" if wave.has_signalled => {
                     wave.has_signalled = false;
@@ -84,7 +92,7 @@ impl<'a> Block<'a> {
             done.map_err(|what| fault(format!("{name}: {what}")))?;
         }
         let place = program.start + 4 * wave.place as u64;
-        Err(Fault { what: format!("does not end within {PATIENCE} instructions"), place })
+        Err(Fault { what: format!("does not end within {patience} instructions"), place })
     }
 }
 

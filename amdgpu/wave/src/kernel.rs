@@ -1,6 +1,5 @@
 //! A kernel of a code object, and its launches.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -9,7 +8,7 @@ use crate::Fault;
 use crate::block::Block;
 use crate::memory::Memory;
 use crate::program::Program;
-use crate::state::{BLOCK_X, BLOCK_YZ, Wave};
+use crate::state::{BLOCK_X, BLOCK_YZ, VECTORS, Wave};
 
 /// A code object, loaded.
 #[derive(Debug)]
@@ -48,6 +47,8 @@ pub struct Launch {
     pub arguments: u64,
     /// Where the packet lies that launches it.
     pub packet: u64,
+    /// Instructions that a wave may execute from one barrier to the next: what takes longer does not end.
+    pub patience: u64,
 }
 
 impl Launch {
@@ -72,9 +73,6 @@ const ARGUMENTS: u16 = 3;
 /// The bit that says that waves have 32 lanes.
 const WAVE32: u16 = 10;
 
-/// Vector registers of a wave.
-const VECTORS: usize = 256;
-
 impl Code {
     /// The code object with these bytes, for a card.
     ///
@@ -90,9 +88,9 @@ impl Code {
         Ok(Self { program: Arc::new(program), bytes })
     }
 
-    /// How many instructions of each name have been executed, and how many there are.
-    pub fn reached(&self) -> BTreeMap<&'static str, (usize, usize)> {
-        self.program.reached()
+    /// What its kernels are made of.
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The kernel of that name.
@@ -155,6 +153,7 @@ impl Kernel {
                 for x in 0..launch.grid[0] {
                     let waves = self.waves(launch, [x, y, z]);
                     let mut block = Block::new(&self.program, waves, self.lds + launch.lds);
+                    block.patience = launch.patience;
                     block.run(memory)?;
                     executed += block.executed;
                 }

@@ -10,6 +10,7 @@ pub mod program;
 pub mod state;
 
 mod lane;
+mod lds;
 mod names;
 mod numbers;
 mod scalar;

@@ -1,6 +1,5 @@
 //! The code of a kernel, decoded.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use isa::decode::{Instruction, decode};
@@ -9,6 +8,7 @@ use isa::table::{InstructionSet, Kind};
 
 use crate::lane::{Does, does, does_limited};
 use crate::names::usual;
+use crate::state::{SCALARS, VECTORS, is_known};
 use crate::vector::{Prepared, prepare};
 use crate::waits::Awaited;
 
@@ -61,21 +61,22 @@ impl Program {
         &self.words
     }
 
-    /// How many of its instructions have been executed, and how many there are, by AMD's name without the encoding's.
-    pub fn reached(&self) -> BTreeMap<&'static str, (usize, usize)> {
-        let mut found = BTreeMap::<_, (usize, usize)>::new();
+    /// Its instructions, one after another, and whether each has been executed.
+    pub fn instructions(&self) -> impl Iterator<Item = (Instruction, bool)> {
         let mut place = 0;
-        while place < self.words.len() {
-            let Ok(instruction) = decode(self.set, &self.words[place..]) else {
-                place += 1;
-                continue;
-            };
-            let (reached, all) = found.entry(instruction.opcode.stem()).or_default();
-            *reached += usize::from(self.steps[place].get().is_some());
-            *all += 1;
-            place += instruction.bytes / 4;
-        }
-        found
+        std::iter::from_fn(move || {
+            while place < self.words.len() {
+                let first = place;
+                match decode(self.set, &self.words[place..]) {
+                    Ok(instruction) => {
+                        place += instruction.bytes / 4;
+                        return Some((instruction, self.steps[first].get().is_some()));
+                    }
+                    Err(_) => place += 1,
+                }
+            }
+            None
+        })
     }
 
     /// The instruction at a place.
@@ -112,9 +113,17 @@ fn unknown_operand(set: &InstructionSet, instruction: &Instruction) -> Option<St
         if is_dropped || instruction.ignores(name) {
             return None;
         }
-        match instruction.used(set, name, 64).map(|used| used.operand) {
+        let used = instruction.used(set, name, 64);
+        let words = used.map_or(0, |used| used.bits.div_ceil(32) as usize);
+        match used.map(|used| used.operand) {
+            Some(Operand::Vector(first)) if first as usize + words > VECTORS => {
+                Some(format!("registers behind v{} are not known", VECTORS - 1))
+            }
+            Some(Operand::Scalar(first)) if first as usize + words > SCALARS && name != "src2" => {
+                Some(format!("registers behind s{} are not known", SCALARS - 1))
+            }
             None => Some(format!("the bits of {name} name nothing")),
-            Some(Operand::Special(special)) if !crate::state::is_known(set, special) => {
+            Some(Operand::Special(special)) if !is_known(set, special) => {
                 Some(format!("the register {special:?} is not known"))
             }
             Some(_) => None,

@@ -5,6 +5,10 @@ use isa::table::InstructionSet;
 
 use crate::waits::Waits;
 
+/// Scalar registers of a wave.
+pub const SCALARS: usize = 106;
+/// Vector registers of a wave.
+pub const VECTORS: usize = 256;
 /// The traps' registers in which RDNA4 has the block's numbers.
 pub const BLOCK_X: usize = 9;
 /// Two of 16 bits.
@@ -30,7 +34,7 @@ pub struct Wave {
     /// Whether it has said that it is at a barrier, for which it has not waited.
     pub has_signalled: bool,
     /// Scalar registers.
-    pub scalars: [u32; 106],
+    pub scalars: [u32; SCALARS],
     /// Vector registers, one word for each lane.
     pub vectors: Vec<[u32; 64]>,
     /// What it has not waited for.
@@ -49,7 +53,7 @@ impl Wave {
             m0: 0,
             traps: [0; 16],
             has_signalled: false,
-            scalars: [0; 106],
+            scalars: [0; SCALARS],
             vectors: vec![[0; 64]; vectors],
             waits: Waits::default(),
         }

@@ -3,30 +3,11 @@
 use isa::operand::{Operand, Special};
 
 use crate::lane::Half;
+use crate::lds::Lds;
 use crate::memory::Memory;
 use crate::program::{Program, Step};
 use crate::state::Wave;
 use crate::vector::Done;
-
-/// LDS of a block.
-#[derive(Debug)]
-pub struct Lds(pub Vec<u8>);
-
-impl Memory for Lds {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), String> {
-        let place = address as usize;
-        let found = self.0.get(place..place + bytes.len());
-        bytes.copy_from_slice(found.ok_or_else(|| format!("{} bytes at {address:#x} are beyond LDS", bytes.len()))?);
-        Ok(())
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
-        let place = address as usize;
-        let found = self.0.get_mut(place..place + bytes.len());
-        found.ok_or_else(|| format!("{} bytes at {address:#x} are beyond LDS", bytes.len()))?.copy_from_slice(bytes);
-        Ok(())
-    }
-}
 
 /// What an instruction moves between memory and registers.
 #[derive(Clone, Copy)]
@@ -154,7 +135,10 @@ pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Do
                 let returns = what.contains("_RTN").then_some(to);
                 let operation = what.replace("_RTN", "").replace("CMPSTORE", "CMPSWAP").replace("STOREXCHG", "SWAP");
                 // The new value comes first here, and what it is compared with second.
-                atomic(&operation, wave, (data, more, returns), lane, address, lds)?;
+                lds.is_atomic = true;
+                let done = atomic(&operation, wave, (data, more, returns), lane, address, lds);
+                lds.is_atomic = false;
+                done?;
             }
         }
     }

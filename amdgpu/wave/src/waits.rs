@@ -181,6 +181,11 @@ impl Waits {
         Ok(())
     }
 
+    /// Whether the program has not waited for a store to LDS.
+    pub fn stores_to_lds(&self) -> bool {
+        self.lds.contains(&Registers::default())
+    }
+
     fn wait(&mut self, allowed: Allowed) {
         // The last ones to come are those that are still allowed to be missing.
         let drain = |come: &mut VecDeque<Registers>, allowed: u32| {
