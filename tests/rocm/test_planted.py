@@ -161,5 +161,5 @@ def test_waves_that_do_not_meet_are_noticed(kernel: tuple[str, bytes], tmp_path:
         next(place for place, (name, _, _) in zip(places, instructions, strict=False) if name == "S_BARRIER") + start
     )
     without = code[:first] + NOTHING.to_bytes(4, "little") + code[first + 4 :]
-    with pytest.raises(HipError, match="of LDS, which another wave has (stored|loaded) since the last barrier"):
+    with pytest.raises(HipError, match=r"of LDS, which another wave has (stored|loaded) since the last barrier"):
         run(card, without, tmp_path)
