@@ -17,6 +17,9 @@ export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
+# Not with the job server of make, which it cannot reach.
+CARGO := env -u MAKEFLAGS cargo
+
 # Run by `test` after the tool's own tests, so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects machine-code model-tests
@@ -72,10 +75,10 @@ workbench: setup ## Write a patched CANDLE to build/workbench, with links to the
 	$(BIN)/python -m codegen.workbench $(CANDLE) build/workbench
 
 emulator: ## Build the emulated HIP device.
-	cargo build --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
+	$(CARGO) build --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
 
 nvidia: ## Build HIP's libraries for an NVIDIA GPU (only running them needs CUDA).
-	cargo build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	$(CARGO) build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 
 # What cargo builds the modelled GPU with.
 AMDGPU_TABLES := build/amdgpu/tables
@@ -84,10 +87,10 @@ amdgpu-tables: setup
 	$(BIN)/python -m codegen.amdgpu $(AMDGPU_TABLES)
 
 amdgpu: amdgpu-tables ## Build what decodes AMD's machine code, with tables made of AMD's documents.
-	cargo build --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
+	$(CARGO) build --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 
 planner: ## Build the backend's launch planner, for the kernel tests and `bench`.
-	cargo build --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
+	$(CARGO) build --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
 
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
@@ -100,25 +103,38 @@ rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian'
 
 code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD architectures (or ARCH), decode them; check specs/hip_api.yaml.
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
-	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
+	$(CARGO) test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
 
-# The kernel tests whose machine code is executed; without this variable, all.
+# The kernel tests whose machine code is executed for cards with waves of 32 and of 64; without this variable, all.
 MACHINE_CODE ?= tests/kernels
+MACHINE_CODE_CARDS ?= gfx1100 gfx942
+# The other cards whose instructions are known, and the tests for them.
+OTHER_CARDS ?= gfx90a gfx1151 gfx1201
+OTHER_MACHINE_CODE ?= $(addprefix tests/kernels/test_, argsort.py cast.py matmul.py quantized.py sdpa.py softmax.py)
 
-machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on what AMD's compiler makes for gfx1100, executed in software (MACHINE_CODE=tests/kernels/test_cast.py).
-	$(BIN)/pytest -n auto --dist loadfile $(MACHINE_CODE) --machine-code gfx1100
+machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on what AMD's compiler makes, executed in software (MACHINE_CODE=tests/kernels/test_cast.py).
+	@status=0; \
+	for card in $(MACHINE_CODE_CARDS); do \
+		$(BIN)/pytest -n auto --dist loadfile $(MACHINE_CODE) --machine-code $$card || status=$$?; done; \
+	for card in $(OTHER_CARDS); do \
+		$(BIN)/pytest -n auto --dist loadfile $(OTHER_MACHINE_CODE) --machine-code $$card || status=$$?; done; \
+	exit $$status
 
-# The tests that run on AMD's runtime.
+# The tests that run on AMD's runtime, and the cards that are modelled.
 MODEL_TESTS ?= tests/kernels/test_softmax.py
+MODEL_CARDS ?= gfx942 gfx1100 gfx1151 gfx1201
 
-model-tests: setup amdgpu planner rocm-toolchain ## Run kernel tests on AMD's own runtime and hipRTC, on a modelled gfx1100 (MODEL_TESTS=tests/kernels).
-	$(BIN)/python -m codegen.amdgpu.runtime gfx1100 -m pytest -n 0 -p no:cacheprovider $(MODEL_TESTS)
+model-tests: setup amdgpu planner rocm-toolchain ## Run kernel tests on AMD's own runtime and hipRTC, on modelled cards (MODEL_TESTS=tests/kernels).
+	@status=0; \
+	for card in $(MODEL_CARDS); do \
+		$(BIN)/python -m codegen.amdgpu.runtime $$card -m pytest -n 0 -p no:cacheprovider $(MODEL_TESTS) || status=$$?; done; \
+	exit $$status
 
 kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
-	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
-	cargo test --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
-	cargo test --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
+	$(CARGO) test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
+	$(CARGO) test --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	$(CARGO) test --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
@@ -149,7 +165,7 @@ mutants-planner: setup emulator build/tools/bin/cargo-mutants ## Run mutants of 
 		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(ONLY),--only '$(ONLY)')
 
 build/tools/bin/cargo-mutants:
-	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
+	$(CARGO) install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
 
 releases: setup emulator ## Patch real Candle releases; build and test them as cover.txt lists (RELEASES="0.9.1 0.11.1": only these).
 	$(BIN)/pytest -raP tests/releases --ignore tests/releases/newest
@@ -164,14 +180,14 @@ lint: setup amdgpu-tables ## Check Python sources, imports and specs; check the 
 	$(BIN)/lint-imports
 	$(BIN)/candle-rocm spec lint
 	$(BIN)/pytest -q tests/unit/test_dependencies.py
-	cargo fmt --all --check --manifest-path emulator/Cargo.toml
-	cargo clippy --quiet --release --locked --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
-	cargo fmt --all --check --manifest-path nvidia/Cargo.toml
-	cargo clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
-	cargo fmt --all --check --manifest-path amdgpu/Cargo.toml
-	cargo clippy --quiet --release --locked --all-targets --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu -- -D warnings
-	cargo fmt --all --check --manifest-path planner/Cargo.toml
-	cargo clippy --quiet --release --locked --all-targets --manifest-path planner/Cargo.toml --target-dir build/planner -- -D warnings
+	$(CARGO) fmt --all --check --manifest-path emulator/Cargo.toml
+	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
+	$(CARGO) fmt --all --check --manifest-path nvidia/Cargo.toml
+	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
+	$(CARGO) fmt --all --check --manifest-path amdgpu/Cargo.toml
+	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu -- -D warnings
+	$(CARGO) fmt --all --check --manifest-path planner/Cargo.toml
+	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path planner/Cargo.toml --target-dir build/planner -- -D warnings
 
 format: setup ## Format the Python sources.
 	$(BIN)/ruff format .

@@ -23,10 +23,14 @@ class Card:
     """The same as a number: major, minor and stepping, two digits each."""
     lanes: int
     """Of a wave."""
+    units: int
+    """Compute units."""
     simds: int
+    """Of a unit."""
     waves: int
     """That a SIMD holds."""
     arrays: int
+    """Of units."""
     device: int
     """PCI's number of the product."""
     caches: tuple[tuple[int, int], ...]
@@ -34,15 +38,20 @@ class Card:
 
 
 CARDS = {
-    card.name: card for card in (Card("gfx1100", 110000, 32, 192, 16, 12, 0x744C, ((1, 32), (2, 6144), (3, 98304))),)
+    card.name: card
+    for card in (
+        Card("gfx942", 90402, 64, 304, 4, 8, 38, 0x74A1, ((1, 32), (2, 4096), (3, 262144))),
+        Card("gfx1100", 110000, 32, 96, 2, 16, 12, 0x744C, ((1, 32), (2, 6144), (3, 98304))),
+        Card("gfx1151", 110501, 32, 40, 2, 16, 4, 0x1586, ((1, 32), (2, 2048), (3, 32768))),
+        Card("gfx1201", 120001, 32, 64, 2, 16, 8, 0x7550, ((1, 32), (2, 8192), (3, 65536))),
+    )
 }
-"""Those whose instructions are executed."""
+"""Those whose instructions are executed, but for gfx90a, of which ROCr asks for what its model interface does not have."""
 MEMORY = 4 << 30
 """Bytes of the GPU."""
 HOST_MEMORY = 8 << 30
-SIMDS_OF_A_UNIT = 2
 CAPABILITY = 0x2A80
-"""Watch points and queues as gfx1100 has them; bit 30, which asks for what no model has, is not set."""
+"""Watch points and queues; bit 30, which asks for what no model has, is not set."""
 
 
 def write_topology(folder: Path, card: Card) -> None:
@@ -73,7 +82,7 @@ def _processor() -> dict[str, int]:
 def _gpu(card: Card) -> dict[str, int]:
     return {
         "cpu_cores_count": 0,
-        "simd_count": card.simds,
+        "simd_count": card.units * card.simds,
         "mem_banks_count": 1,
         "caches_count": len(card.caches),
         "io_links_count": 1,
@@ -84,8 +93,8 @@ def _gpu(card: Card) -> dict[str, int]:
         "wave_front_size": card.lanes,
         "array_count": card.arrays,
         "simd_arrays_per_engine": 2,
-        "cu_per_simd_array": card.simds // SIMDS_OF_A_UNIT // card.arrays,
-        "simd_per_cu": SIMDS_OF_A_UNIT,
+        "cu_per_simd_array": card.units // card.arrays,
+        "simd_per_cu": card.simds,
         "max_slots_scratch_cu": 32,
         "gfx_target_version": card.version,
         "vendor_id": 0x1002,

@@ -133,7 +133,7 @@ TOLD = (
 )
 """Beginnings of the names of instructions that nothing else in the kernel makes up for."""
 HINTS = ("S_WAITCNT_DEPCTR",)
-FEWEST = 50
+FEWEST = 90
 
 
 def test_an_instruction_that_is_gone_is_noticed(kernel: tuple[str, bytes], tmp_path: Path) -> None:

@@ -26,8 +26,6 @@ pub struct Kernel {
     lds: usize,
     /// The bits that say which scalar registers are set at first.
     given: u16,
-    /// Bits for words of arguments that a card has loaded into scalar registers before a kernel begins.
-    preloaded: u16,
     /// How many scalar registers that are, and from bit 7 on which of the block's numbers stand behind them.
     resources: u32,
 }
@@ -118,12 +116,12 @@ impl Kernel {
             lanes: if given >> WAVE32 & 1 != 0 { 32 } else { 64 },
             lds: word(0) as usize,
             given,
-            preloaded: u16::from_le_bytes([descriptor[58], descriptor[59]]),
             resources: word(52),
         }
     }
 
-    /// The address of the first instruction.
+    /// The address of the first instruction. Where a card may have loaded arguments before a kernel begins, that is the
+    /// code for cards that have not.
     pub fn entry(address: u64, descriptor: &[u8; 64]) -> u64 {
         address.wrapping_add_signed(i64::from_le_bytes(descriptor[16..24].try_into().expect("8 bytes")))
     }
@@ -143,10 +141,6 @@ impl Kernel {
     /// # Errors
     /// What is wrong, and where.
     pub fn run(&self, launch: &Launch, memory: &mut dyn Memory) -> Result<u64, Fault> {
-        if self.preloaded != 0 {
-            let what = "arguments that are loaded before a kernel begins are not known".into();
-            return Err(Fault { what, place: self.program.start + 4 * self.entry as u64 });
-        }
         let mut executed = 0;
         for z in 0..launch.grid[2] {
             for y in 0..launch.grid[1] {
