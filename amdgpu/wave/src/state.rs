@@ -42,19 +42,19 @@ pub struct Wave {
 }
 
 impl Wave {
-    /// A wave with all lanes on, and all registers 0.
+    /// A wave with all lanes on. All bits of its registers are 1: what ran before has left no zeros there.
     pub fn new(lanes: usize, vectors: usize) -> Self {
         Self {
             lanes,
             place: 0,
             exec: u64::MAX >> (64 - lanes),
-            vcc: 0,
-            scc: false,
-            m0: 0,
+            vcc: u64::MAX >> (64 - lanes),
+            scc: true,
+            m0: u32::MAX,
             traps: [0; 16],
             has_signalled: false,
-            scalars: [0; SCALARS],
-            vectors: vec![[0; 64]; vectors],
+            scalars: [u32::MAX; SCALARS],
+            vectors: vec![[u32::MAX; 64]; vectors],
             waits: Waits::default(),
         }
     }
