@@ -1,7 +1,8 @@
 """AMD's own runtime on a modelled GPU: libamdhip64, ROCr and hipRTC as Debian packages them, on `amdgpu/model`.
 
-`python -m codegen.amdgpu.runtime gfx1100 ARGUMENTS` runs this Python with these arguments there. What runs so is "AMD's
-runtime on a modelled GPU", and neither ROCm on a GPU nor the emulated device.
+`python -m codegen.amdgpu.runtime gfx1100 ARGUMENTS` runs this Python with these arguments there, or the program that
+they begin with: a test program of a patched Candle, say. What runs so is "AMD's runtime on a modelled GPU", and neither
+ROCm on a GPU nor the emulated device.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run Python on the modelled GPU, in place of this process."""
+    """Run Python, or a program, on the modelled GPU, in place of this process."""
     try:
         command, variables = started(sys.argv[1:])
     except CandleRocmError as error:
@@ -32,7 +33,7 @@ def main() -> None:
 
 
 def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The command that runs this Python with arguments on the card that they begin with, and its variables.
+    """The command that runs this Python, or a program, on the card that the arguments begin with, and its variables.
 
     Raises:
         UsageError: there is no such card.
@@ -50,10 +51,14 @@ def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     topology = build_folder() / "amdgpu/topology" / card.name
     write_topology(topology, card)
     libraries = part.root / LIBRARIES
-    python = [str(Path(sys.executable).resolve()), *arguments[1:]]
-    # The packages' C library is newer than that of most systems. With this name, Python finds its virtual environment.
-    command = [str(part.root / LOADER), "--library-path", str(libraries), "--argv0", sys.executable]
-    return [*command, *python], {
+    # The packages' C library is newer than that of most systems.
+    loader = [str(part.root / LOADER), "--library-path", str(libraries)]
+    if len(arguments) > 1 and not arguments[1].startswith("-"):
+        command = [*loader, *arguments[1:]]
+    else:
+        # With this name, Python finds its virtual environment.
+        command = [*loader, "--argv0", sys.executable, str(Path(sys.executable).resolve()), *arguments[1:]]
+    return command, {
         "HSA_MODEL_LIB": str(model),
         "HSA_MODEL_TOPOLOGY": str(topology),
         "CANDLE_ROCM_HIP": str(libraries),

@@ -46,7 +46,7 @@ CARDS = {
         Card("gfx1201", 120001, 32, 64, 2, 16, 8, 0x7550, ((1, 32), (2, 8192), (3, 65536))),
     )
 }
-"""Those whose instructions are executed, but for gfx90a, of which ROCr asks for what its model interface does not have."""
+"""Those whose instructions are executed, but for gfx90a: ROCr asks of it what no model can answer."""
 MEMORY = 4 << 30
 """Bytes of the GPU."""
 HOST_MEMORY = 8 << 30

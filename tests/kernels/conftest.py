@@ -37,7 +37,7 @@ def _libraries() -> Libraries | None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kernel-sources", type=Path, help="Folder with sources to test in place of the rendered ones.")
-    parser.addoption("--machine-code", help="Execute the machine code of AMD's compiler for this card: gfx1100, gfx942 and others.")
+    parser.addoption("--machine-code", help="Execute the machine code of AMD's compiler for this card, gfx942 say.")
 
 
 EXECUTED = pytest.StashKey[list[dict[str, Any]]]()

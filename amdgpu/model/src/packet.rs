@@ -97,9 +97,12 @@ fn card() -> Result<String, String> {
     Ok(name.trim().into())
 }
 
-/// Waits until a signal's value fulfils a condition.
+/// Waits until a signal's value fulfils a condition. Without a signal, the packet is there for its order alone.
 fn wait_for_value(packet: &[u8; BYTES], window: &mut Window) -> Result<(), String> {
     let (signal, wanted, mask) = (number(packet, 8), number(packet, 16) as i64, number(packet, 24) as i64);
+    if signal == 0 {
+        return Ok(());
+    }
     loop {
         let value = i64::from_le_bytes(window.number(signal + 8)?) & mask;
         let is_met = match word(packet, 32) {
