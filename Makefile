@@ -17,9 +17,6 @@ export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
-# Not with the job server of make, which it cannot reach.
-CARGO := env -u MAKEFLAGS cargo
-
 # Run by `test` after the tool's own tests, so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects machine-code model-tests
@@ -75,10 +72,10 @@ workbench: setup ## Write a patched CANDLE to build/workbench, with links to the
 	$(BIN)/python -m codegen.workbench $(CANDLE) build/workbench
 
 emulator: ## Build the emulated HIP device.
-	$(CARGO) build --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
+	cargo build --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
 
 nvidia: ## Build HIP's libraries for an NVIDIA GPU (only running them needs CUDA).
-	$(CARGO) build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	cargo build --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 
 # What cargo builds the modelled GPU with.
 AMDGPU_TABLES := build/amdgpu/tables
@@ -87,10 +84,10 @@ amdgpu-tables: setup
 	$(BIN)/python -m codegen.amdgpu $(AMDGPU_TABLES)
 
 amdgpu: amdgpu-tables ## Build what decodes AMD's machine code, with tables made of AMD's documents.
-	$(CARGO) build --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
+	cargo build --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 
 planner: ## Build the backend's launch planner, for the kernel tests and `bench`.
-	$(CARGO) build --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
+	cargo build --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
 
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
@@ -103,7 +100,7 @@ rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian'
 
 code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD architectures (or ARCH), decode them; check specs/hip_api.yaml.
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
-	$(CARGO) test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
+	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
 
 # The kernel tests whose machine code is executed for cards with waves of 32 and of 64; without this variable, all.
@@ -132,9 +129,9 @@ model-tests: setup amdgpu planner rocm-toolchain ## Run kernel tests on AMD's ow
 	exit $$status
 
 kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
-	$(CARGO) test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
-	$(CARGO) test --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
-	$(CARGO) test --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
+	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
+	cargo test --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
+	cargo test --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
@@ -165,7 +162,7 @@ mutants-planner: setup emulator build/tools/bin/cargo-mutants ## Run mutants of 
 		--shard $(or $(SHARD),1/1) $(if $(MUTANTS),--count $(MUTANTS)) $(if $(ONLY),--only '$(ONLY)')
 
 build/tools/bin/cargo-mutants:
-	$(CARGO) install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
+	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
 
 releases: setup emulator ## Patch real Candle releases; build and test them as cover.txt lists (RELEASES="0.9.1 0.11.1": only these).
 	$(BIN)/pytest -raP tests/releases --ignore tests/releases/newest
@@ -180,14 +177,14 @@ lint: setup amdgpu-tables ## Check Python sources, imports and specs; check the 
 	$(BIN)/lint-imports
 	$(BIN)/candle-rocm spec lint
 	$(BIN)/pytest -q tests/unit/test_dependencies.py
-	$(CARGO) fmt --all --check --manifest-path emulator/Cargo.toml
-	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
-	$(CARGO) fmt --all --check --manifest-path nvidia/Cargo.toml
-	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
-	$(CARGO) fmt --all --check --manifest-path amdgpu/Cargo.toml
-	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu -- -D warnings
-	$(CARGO) fmt --all --check --manifest-path planner/Cargo.toml
-	$(CARGO) clippy --quiet --release --locked --all-targets --manifest-path planner/Cargo.toml --target-dir build/planner -- -D warnings
+	cargo fmt --all --check --manifest-path emulator/Cargo.toml
+	cargo clippy --quiet --release --locked --all-targets --manifest-path emulator/Cargo.toml --target-dir build/emulator -- -D warnings
+	cargo fmt --all --check --manifest-path nvidia/Cargo.toml
+	cargo clippy --quiet --release --locked --all-targets --manifest-path nvidia/Cargo.toml --target-dir build/nvidia -- -D warnings
+	cargo fmt --all --check --manifest-path amdgpu/Cargo.toml
+	cargo clippy --quiet --release --locked --all-targets --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu -- -D warnings
+	cargo fmt --all --check --manifest-path planner/Cargo.toml
+	cargo clippy --quiet --release --locked --all-targets --manifest-path planner/Cargo.toml --target-dir build/planner -- -D warnings
 
 format: setup ## Format the Python sources.
 	$(BIN)/ruff format .

@@ -501,7 +501,9 @@ def test_products_of_matrices(name: str, opcode: str, k: int) -> None:
         )
     more = {"neg": 0b11} if "IU8" in opcode else {}
     wave.run(opcode, src0=256, src1=256 + 8, src2=256 + 16, vdst=24, **more)
-    wanted = numbers[0] @ numbers[1].T + third
+    kind = np.int32 if bits == 8 else np.float32
+    made = [wave.vectors[24 + step, : wave.lanes].view(kind) for step in range(steps)]
+    got = np.zeros((16, 16))
     for step, lane in itertools.product(range(steps), range(wave.lanes)):
-        got = wave.vectors[24 + step, lane : lane + 1].view(np.int32 if bits == 8 else np.float32)[0]
-        assert got == wanted[row(step, lane), lane % 16], (step, lane)
+        got[row(step, lane), lane % 16] = made[step][lane]
+    assert (got == numbers[0] @ numbers[1].T + third).all()
