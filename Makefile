@@ -108,7 +108,7 @@ MACHINE_CODE ?= tests/kernels
 MACHINE_CODE_CARDS ?= gfx1100 gfx942
 # The other cards whose instructions are known, and the tests for them.
 OTHER_CARDS ?= gfx90a gfx1151 gfx1201
-OTHER_MACHINE_CODE ?= $(addprefix tests/kernels/test_, argsort.py cast.py matmul.py quantized.py sdpa.py softmax.py)
+OTHER_MACHINE_CODE ?= $(addprefix tests/kernels/test_, argsort.py cast.py expert_blocks.py matmul.py sdpa.py softmax.py)
 
 machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on what AMD's compiler makes, executed in software (MACHINE_CODE=tests/kernels/test_cast.py).
 	@status=0; \
