@@ -25,7 +25,9 @@ OTHERWISE = {
         ("VOP2", 0x18): ("V_MADAK_F32_E32", "V_FMAAK_F32_E32"),
         ("VOP3", 0x116): ("V_MAC_F32_E64", "V_FMAC_F32_E64"),
         ("VOP3", 0x1C1): ("V_MAD_F32", "V_FMA_F32_E64"),
+        ("VOP3P_MFMA", 0x4D): ("V_MFMA_F32_16X16X16F16", "V_MFMA_F32_16X16X16_F16"),
         ("VOP3P_MFMA", 0x55): ("V_MFMA_I32_16X16X16I8", "V_MFMA_F32_16X16X4_F32"),
+        ("VOP3P_MFMA", 0x67): ("V_MFMA_F32_16X16X16BF16_1K", "V_MFMA_F32_16X16X16_BF16"),
     }
 }
 """Opcodes of which the document says something else: format and number, the name, and one with the same operands."""

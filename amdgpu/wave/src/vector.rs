@@ -525,8 +525,8 @@ impl Work<'_> {
             }
             "V_MFMA_I32_16X16X16I8" => self.multiply_bytes(wave, 4, [true; 2])?,
             "V_MFMA_I32_16X16X32_I8" => self.multiply_bytes(wave, 8, [true; 2])?,
-            "V_MFMA_F32_16X16X16_F16" => self.multiply_halves(wave, h)?,
-            "V_MFMA_F32_16X16X16_BF16" => self.multiply_halves(wave, bf16)?,
+            "V_MFMA_F32_16X16X16_F16" | "V_MFMA_F32_16X16X16F16" => self.multiply_halves(wave, h)?,
+            "V_MFMA_F32_16X16X16_BF16" | "V_MFMA_F32_16X16X16BF16_1K" => self.multiply_halves(wave, bf16)?,
             "V_WMMA_I32_16X16X16_IU8" => {
                 let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
                 self.multiply_bytes(wave, 4, signed)?;
