@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from codegen.amdgpu.instruction_set import DOCUMENTS, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+T = TypeVar("T")
 
 FLOATS: dict[int, tuple[Any, Any]] = {
     16: (np.float16, np.uint16),
@@ -256,6 +258,15 @@ class _Parser:
         if (found := self.take()) != token:
             raise NotEvaluated(f"{found} for {token}")
 
+    def _listed(self, part: Callable[[], T], end: str) -> list[T]:
+        """Parts with commas between them, up to what ends them."""
+        parts = [part()]
+        while self._next_is(","):
+            self.take()
+            parts.append(part())
+        self._expect(end)
+        return parts
+
     def target(self) -> _Target:
         if self._next_is("{"):
             return self._targets()
@@ -306,11 +317,7 @@ class _Parser:
 
     def _targets(self) -> _Target:
         self._expect("{")
-        parts = [self._sized_target()]
-        while self._next_is(","):
-            self.take()
-            parts.append(self._sized_target())
-        self._expect("}")
+        parts = self._listed(self._sized_target, "}")
 
         def write(value: Value) -> None:
             bits = value.bits
@@ -383,11 +390,7 @@ class _Parser:
             self._expect(")")
             return value
         if token == "{":
-            parts = [self.expression()]
-            while self._next_is(","):
-                self.take()
-                parts.append(self.expression())
-            self._expect("}")
+            parts = self._listed(self.expression, "}")
             bits = 0
             for part in parts:
                 bits = bits << part.width | part.bits
@@ -423,12 +426,7 @@ class _Parser:
 
     def _call(self, name: str) -> Value:
         self._expect("(")
-        arguments = [self.expression()]
-        while self._next_is(","):
-            self.take()
-            arguments.append(self.expression())
-        self._expect(")")
-        return call(name, arguments)
+        return call(name, self._listed(self.expression, ")"))
 
 
 def _type(name: str) -> tuple[str, int]:

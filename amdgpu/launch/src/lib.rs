@@ -9,7 +9,7 @@ use wave::block::Block;
 use wave::kernel::{Code, Launch};
 use wave::memory::Memory;
 use wave::program::Program;
-use wave::state::Wave;
+use wave::state::{SCALARS, Wave};
 
 /// Memory that a kernel may use.
 #[repr(C)]
@@ -29,7 +29,7 @@ pub struct Registers {
     vcc: u64,
     scc: u32,
     lanes: u32,
-    scalars: [u32; 106],
+    scalars: [u32; SCALARS],
     vectors: [[u32; 64]; 32],
 }
 
