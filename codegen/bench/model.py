@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from codegen.kernels.dtypes import dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +20,59 @@ small tensors, whose goal is the device's microseconds for each of many such ope
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A step from a tensor to a view of it: `narrow` (dim, start, length), `permute` (dims) or `broadcast` (shape)."""
+
+    way: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.way}({','.join(map(str, self.numbers))})"
+
+
+@dataclass(frozen=True, slots=True)
 class Operand:
     """An input: what it holds, `normal`, `below:N` (whole numbers from 0 to N - 1) or `even` (0 and 1)."""
 
     dtype: str
     shape: tuple[int, ...]
+    """Of the memory, which `views` begin with."""
     fill: str = "normal"
+    views: tuple[View, ...] = ()
+
+    def __str__(self) -> str:
+        count = math.prod(self.shape)
+        power = len(self.shape) == 1 and count & (count - 1) == 0
+        size = f"2^{count.bit_length() - 1}" if power else size_of(self.shape)
+        return " ".join((size, *map(str, self.views)))
+
+    @property
+    def viewed(self) -> tuple[int, ...]:
+        """The shape that the operation sees."""
+        shape = self.shape
+        for view in self.views:
+            shape = _viewed(shape, view)
+        return shape
+
+    @property
+    def bytes(self) -> int:
+        """Of the elements that the operation reads, each counted once."""
+        shape = self.shape
+        for view in self.views:
+            shape = shape if view.way == "broadcast" else _viewed(shape, view)
+        return dtype(self.dtype).size * math.prod(shape)
+
+
+def _viewed(shape: tuple[int, ...], view: View) -> tuple[int, ...]:
+    if view.way == "narrow":
+        dim, _, length = view.numbers
+        return (*shape[:dim], length, *shape[dim + 1 :])
+    return tuple(shape[dim] for dim in view.numbers) if view.way == "permute" else view.numbers
+
+
+def size_of(shape: Sequence[int]) -> str:
+    """`8192x8192`."""
+    return "x".join(map(str, shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +89,7 @@ class Row:
     """The same with PyTorch's module and tensors."""
     moved: int
     """Bytes that have to move at least once."""
-    goal: float
+    goal: float = 0.85
     """Share of the limit, 0.9 for 90 %; microseconds where the limit is `time`."""
     limit: str = "copy"
     tolerance: float = 0.0

@@ -56,6 +56,25 @@ def _below(operand: Operand) -> int:
     return 2 if operand.fill == "even" else int(operand.fill.removeprefix("below:"))
 
 
+def _viewed(tensor: Any, operand: Operand, *, narrow: str, permute: str, broadcast: str) -> Any:
+    """A tensor's view as the operand asks for it, made by the tensor's methods of these names."""
+    ways = {"narrow": narrow, "permute": permute, "broadcast": broadcast}
+    for view in operand.views:
+        tensor = getattr(tensor, ways[view.way])(*view.numbers)
+    return tensor
+
+
+def torchs_view(held: Any, operand: Operand) -> Any:
+    """Of a tensor of PyTorch's."""
+    return _viewed(held, operand, narrow="narrow", permute="permute", broadcast="expand")
+
+
+def our_view(tensor: Tensor, operand: Operand) -> Tensor:
+    """Of a tensor of ours."""
+    own: Tensor = _viewed(tensor, operand, narrow="narrow", permute="transpose", broadcast="broadcast")
+    return own
+
+
 def torch_graph(torch: Any, works: Sequence[Callable[[], None]], number: int) -> Callable[[], None]:
     """Enqueues `number` pieces of PyTorch's work, taken from `works` in turn, as one graph."""
     works[0]()  # PyTorch prepares some operations when they are first used, which a graph cannot hold

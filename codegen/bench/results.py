@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,10 @@ class Run:
     target: str
     device: str
     rows: tuple[Measured, ...]
+    failed: tuple[str, ...] = ()
+    """Rows that ended with an error, and the error."""
+    seed: int | None = None
+    """What the rows were drawn with; None for those of the list."""
 
     @property
     def label(self) -> str:
@@ -45,7 +50,9 @@ class Run:
             "command": "bench",
             "target": self.target,
             "device": self.device,
+            "seed": self.seed,
             "rows": [dict(row.document()) for row in self.rows],
+            "failed": list(self.failed),
         }
 
     def cells(self) -> list[tuple[str, ...]]:
@@ -76,11 +83,38 @@ def verdict(measured: Measured) -> str:
 
 def failure(run: Run) -> str | None:
     """Why the results of a run are not what a passed check may rest on; None where they are."""
+    if run.failed:
+        return f"ended with an error: {'; '.join(run.failed)}"
     if wrong := [own.row.name for own in run.rows if own.is_correct is False]:
         return f"wrong: {', '.join(wrong)}"
     if all(own.is_correct is None for own in run.rows):
         return "not compared: no result was held against another, which needs PyTorch with this GPU"
     return None
+
+
+MUCH_SLOWER = 0.7
+"""Of PyTorch's speed: rows below it are named."""
+WORST = 10
+
+
+def summary(run: Run) -> list[str]:
+    """What a person reads of many rows: how many are right, their speed beside PyTorch's and the limit, the worst."""
+    compared = sorted((own for own in run.rows if own.ratio is not None), key=lambda own: own.ratio or 0)
+    right = sum(own.is_correct is True for own in run.rows)
+    seed = "" if run.seed is None else f" of seed {run.seed}"
+    lines = [f"{len(run.rows) + len(run.failed)} rows{seed}: {right} right, {len(run.failed)} ended with an error"]
+    if compared:
+        fast = sum((own.ratio or 0) >= 1 for own in compared)
+        slow = sum((own.ratio or 0) < MUCH_SLOWER for own in compared)
+        lines.append(
+            f"as fast as PyTorch or faster: {fast} of {len(compared)} ({fast / len(compared):.0%}); "
+            f"below {MUCH_SLOWER} of its speed: {slow}"
+        )
+    shares = [own.share for own in run.rows if own.share is not None and own.row.limit != "rival"]
+    if shares:
+        lines.append(f"share of the limit: median {statistics.median(shares):.0%} of {len(shares)} rows that have one")
+    lines += [f"  {own.ratio:.2f} x PyTorch: {own.row.name}" for own in compared[:WORST] if (own.ratio or 0) < 1]
+    return lines
 
 
 def plot(run: Run) -> str:

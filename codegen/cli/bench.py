@@ -12,7 +12,9 @@ from codegen import terminal
 from codegen.cli.options import as_json, note
 
 if TYPE_CHECKING:
-    from codegen.bench.model import Measured
+    from collections.abc import Sequence
+
+    from codegen.bench.model import Measured, Row
     from codegen.bench.results import Run
 
 _file = click.Path(dir_okay=False, path_type=Path)
@@ -25,6 +27,22 @@ _file = click.Path(dir_okay=False, path_type=Path)
     multiple=True,
     metavar="TEXT",
     help="Run only rows whose name contains TEXT; repeatable.",
+)
+@click.option(
+    "--random",
+    "count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="In place of the list: N rows whose operations, sizes, views and types are drawn as specs/bench.yaml says.",
+)
+@click.option("--seed", default=0, show_default=True, help="What --random and --row draw with.")
+@click.option(
+    "--row",
+    "numbers",
+    multiple=True,
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Only this row of the seed, as its name has it after the #; repeatable.",
 )
 @click.option("--plot", "plot_to", type=_file, help="Write a plot (SVG) to FILE.")
 @click.option(
@@ -42,6 +60,9 @@ def command(
     context: click.Context,
     *,
     wanted: tuple[str, ...],
+    count: int | None,
+    seed: int,
+    numbers: tuple[int, ...],
     plot_to: Path | None,
     against: Path | None,
     factor: float,
@@ -54,24 +75,33 @@ def command(
     Needs a GPU. To use other libraries than ROCm's, set $CANDLE_ROCM_HIP to a folder with libamdhip64.so and
     libhiprtc.so.
     """
-    from codegen.bench.results import Run, failure, plot, slower
-    from codegen.bench.rows import rows
+    from codegen.bench.results import Run, failure, plot, slower, summary
     from codegen.bench.run import Bench
-    from codegen.errors import ExitCode, UsageError
+    from codegen.device.hip import HipError
+    from codegen.errors import ExitCode
 
-    chosen = [row for row in rows() if not wanted or any(text in row.name for text in wanted)]
-    if not chosen:
-        raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave out --only to run all rows")
+    is_drawn = bool(count or numbers)
+    chosen = _chosen(wanted, numbers or range(1, 1 + (count or 0)), seed)
     bench = Bench()
     measured: list[Measured] = []
-    for row in chosen:
-        measured.append(bench.measured(row))
-        note(f"{len(measured)} of {len(chosen)}: {row.name}")
-    run = Run(bench.device.target, bench.device.architecture, tuple(measured))
+    failures: list[str] = []
+    for number, row in enumerate(chosen, 1):
+        try:
+            measured.append(bench.measured(row))
+        except (HipError, RuntimeError) as error:  # PyTorch's errors are RuntimeErrors
+            if not is_drawn:
+                raise
+            failures.append(f"{row.name}: {error}")
+        note(f"{number} of {len(chosen)}: {row.name}")
+    drawn_with = seed if is_drawn else None
+    run = Run(bench.device.target, bench.device.architecture, tuple(measured), tuple(failures), drawn_with)
     if as_json:
         terminal.say(json.dumps(run.document(), indent=1))
     else:
         _print_table(run, compared=bench.torch is not None)
+        if is_drawn:
+            for line in summary(run):
+                terminal.say(line)
     if plot_to:
         plot_to.write_text(plot(run), encoding="utf-8")
     worse = slower(against, run, factor=factor) if against else []
@@ -82,6 +112,21 @@ def command(
         terminal.note(failed)
     if worse or failed:
         context.exit(ExitCode.VERIFICATION_FAILED)
+
+
+def _chosen(wanted: tuple[str, ...], numbers: Sequence[int], seed: int) -> list[Row]:
+    """The rows of these numbers, or those of the list if there are none, whose names contain a wanted text."""
+    from codegen.bench.drawn import drawn
+    from codegen.bench.rows import rows
+    from codegen.errors import UsageError
+    from codegen.spec.bench import load_drawing
+
+    drawing = load_drawing()
+    known = [drawn(drawing, seed, number) for number in numbers] if numbers else rows()
+    chosen = [row for row in known if not wanted or any(text in row.name for text in wanted)]
+    if not chosen:
+        raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave out --only to run all rows")
+    return chosen
 
 
 def _print_table(run: Run, *, compared: bool) -> None:

@@ -41,6 +41,15 @@ AnyTypes = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_k
 Types = Annotated[AnyTypes, Field(min_length=1)]
 
 
+class Budget(Model):
+    """The most that a kernel may use, on any architecture; spills are never allowed."""
+
+    vgprs: Annotated[int, Field(ge=1, le=512)]
+    """Vector registers per lane, accumulation registers included. More are allowed where they cost no wave."""
+    lds: Annotated[int, Field(ge=0, le=65536)]
+    """Bytes of statically allocated LDS per block."""
+
+
 class Variant(Model):
     """One way in which a family's ops are instantiated: a memory layout, a row length, a head size."""
 
@@ -49,6 +58,8 @@ class Variant(Model):
     about: str
     constants: dict[Name, int] = Field(default_factory=dict)
     """Compile-time numbers of the variant, by name."""
+    budget: Budget | None = None
+    """Of its kernels, where it is not the family's."""
 
 
 class Hole(Model):
@@ -83,15 +94,6 @@ class Need(StrEnum):
     """Products of matrices of signed bytes; `dot4` where there are no such instructions."""
     HALVES = "halves"
     """Products of matrices of 16-bit floats."""
-
-
-class Budget(Model):
-    """The most that a kernel of the family may use, on any architecture; spills are never allowed."""
-
-    vgprs: Annotated[int, Field(ge=1, le=512)]
-    """Vector registers per lane, accumulation registers included. More are allowed where they cost no wave."""
-    lds: Annotated[int, Field(ge=0, le=65536)]
-    """Bytes of statically allocated LDS per block."""
 
 
 class Op(Model):

@@ -61,7 +61,7 @@ def read_resources(objects: Iterable[CodeObject]) -> tuple[KernelResources, ...]
 
 
 def check_resources(resources: Iterable[KernelResources], families: Iterable[LoadedFamily]) -> None:
-    """Hold the kernels against their families' budgets.
+    """Hold the kernels against their variants' or families' budgets.
 
     Raises:
         KernelRejected: kernels spill, use scratch memory or more than the budget, or their code object lacks them.
@@ -72,9 +72,10 @@ def check_resources(resources: Iterable[KernelResources], families: Iterable[Loa
     for loaded in families:
         own = [each for each in found if each.family == loaded.name]
         lines = {kernel.symbol: kernel.line for kernel in loaded.kernels}
+        budgets = {kernel.symbol: kernel.variant.budget for kernel in loaded.kernels}
         for each in own:
             location = _location(loaded, lines.get(each.kernel.symbol))
-            excesses = _excesses(each, loaded.family.budget)
+            excesses = _excesses(each, budgets.get(each.kernel.symbol) or loaded.family.budget)
             problems += [Problem(f"{_named(each)} {excess}", location) for excess in excesses]
         problems += _absent(loaded, lines, own)
     if problems:

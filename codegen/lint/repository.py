@@ -18,6 +18,7 @@ from codegen.release import in_range
 from codegen.render.backend import FileContext
 from codegen.render.new_file import HEADED
 from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
+from codegen.spec.bench import BENCH, parse_drawing
 from codegen.spec.folders import is_plain
 from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.spec.loader import CANDLE_FILE, PHASES_FOLDER, REMEDY, in_order, load_specs, template_names
@@ -80,6 +81,7 @@ def lint(root: Path | None = None) -> Linted:
     api = _collected(found, lambda: parse_hip_api(_bytes(root, HIP_API)))
     providers = _collected(found, lambda: parse_providers(_bytes(root, PROVIDERS)))
     parity = _collected(found, lambda: parse_parity(_bytes(root, PARITY)))
+    _collected(found, lambda: parse_drawing(_bytes(root, BENCH)))
     acceptance = _collected(found, lambda: parse_acceptance(_bytes(root, ACCEPTANCE)))
     _collected(found, lambda: parse_unrun(_bytes(root, UNRUN)))
     _collected(found, lambda: parse_backend_traits(_bytes(root, BACKEND_TRAITS)))
@@ -131,7 +133,7 @@ def _spec_files(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     inside = [f"{name}/{path.name}" for name, paths in folders.items() for path in paths]
     single = [
         name
-        for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, BLOCKS, PROVIDERS, PARITY, ACCEPTANCE, UNRUN)
+        for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, BLOCKS, PROVIDERS, PARITY, BENCH, ACCEPTANCE, UNRUN)
         if (root / name).is_file()
     ]
     return (*single, *inside), tuple(path.stem for path in folders[f"specs/{KERNELS}"])

@@ -21,26 +21,43 @@ constexpr u32 HELD = sizeof(T) == 8   ? 8
 CANDLE_DEVICE f32 inverse_root(f32 x) { return rsqrtf(x); }
 CANDLE_DEVICE f64 inverse_root(f64 x) { return rsqrt(x); }
 
-// Numbers that all rows share, one for each element of a row. A member's first pack is on its way while the row is
-// summed up: where rows are few, there is no other work for that time. LayerNorm has two such vectors, which would cost
-// AMD GPUs waves.
+// The values that all rows share, for the elements of a pack.
+template <class Row, class T, u32 LANES>
+CANDLE_DEVICE Pack<Wide<T>, LANES> weights_at(const T *weights, PackPlace place) {
+  if constexpr (Row::PACKED || LANES == 1) {
+    return widened<LANES, T>(RowIn<T>{weights, 0}.template load<LANES>(place));
+  } else {
+    Pack<T, LANES> each; // the row begins elsewhere than the weights
+#pragma unroll
+    for (u32 l = 0; l < LANES; ++l) each.lane[l] = weights[place.number() + l];
+    return widened<LANES, T>(each);
+  }
+}
+
+// Weights of which a member's first pack is on its way while the row is summed up: where rows are few, there is no
+// other work for that time. LayerNorm has two such vectors, which would cost AMD GPUs waves.
 template <class T, class Row>
 struct Weights {
-  RowIn<T> weights;
+  const T *weights;
   Pack<T, Row::LANES> first;
 
-  CANDLE_DEVICE Weights(const T *weights, const Row &row) : weights{weights, 0} {
+  CANDLE_DEVICE Weights(const T *weights, const Row &row) : weights(weights) {
     const PackPlace place = {0, row.team.member() * Row::LANES};
-    if (weights != nullptr && place.number() < row.length) first = load(place);
+    if constexpr (Row::PACKED) {
+      if (weights != nullptr && place.number() < row.length) {
+        first = RowIn<T>{weights, 0}.template load<Row::LANES>(place);
+      }
+    }
   }
 
-  CANDLE_DEVICE bool exist() const { return weights.tile != nullptr; }
-  CANDLE_DEVICE typename Row::Values at(PackPlace place) const {
-    return widened<Row::LANES, T>(place.start == 0 ? first : load(place));
+  CANDLE_DEVICE bool exist() const { return weights != nullptr; }
+  template <u32 LANES>
+  CANDLE_DEVICE Pack<Wide<T>, LANES> at(PackPlace place) const {
+    if constexpr (Row::PACKED) {
+      if (place.start == 0) return widened<LANES, T>(first);
+    }
+    return weights_at<Row, T, LANES>(weights, place);
   }
-
-private:
-  CANDLE_DEVICE Pack<T, Row::LANES> load(PackPlace place) const { return weights.template load<Row::LANES>(place); }
 };
 
 // Traffic of both norms: a row that is held is read once and written once, 16 bytes a lane; each statistic costs a
@@ -52,25 +69,25 @@ struct RmsNorm {
   const T *alpha;
   f32 eps;
 
-  template <class Row>
-  CANDLE_DEVICE void operator()(RowOut<T> y, Row row, bool mine) const {
+  template <class Out, class Row>
+  CANDLE_DEVICE void operator()(Out y, Row row, bool mine) const {
     using Value = Wide<T>;
-    using Values = typename Row::Values;
     Value squares = 0;
-    row.each_pack([&](const Values &x, PackPlace) {
+    row.each_pack([&](const auto &x, PackPlace) {
 #pragma unroll
-      for (u32 l = 0; l < Row::LANES; ++l) squares += x.lane[l] * x.lane[l];
+      for (u32 l = 0; l < lanes_in(x); ++l) squares += x.lane[l] * x.lane[l];
     });
     const Weights<T, Row> factors(alpha, row);
     const Value scale = inverse_root(row.team.reduce(squares, Value(0), Add()) / Value(row.length) + Value(eps));
-    row.each_pack([&](const Values &x, PackPlace place) {
-      Values result;
+    row.each_pack([&](const auto &x, PackPlace place) {
+      constexpr u32 LANES = sizeof(x) / sizeof(Value);
+      Pack<Value, LANES> result;
 #pragma unroll
-      for (u32 l = 0; l < Row::LANES; ++l) result.lane[l] = x.lane[l] * scale;
+      for (u32 l = 0; l < LANES; ++l) result.lane[l] = x.lane[l] * scale;
       if (factors.exist()) {
-        const Values factor = factors.at(place);
+        const Pack<Value, LANES> factor = factors.template at<LANES>(place);
 #pragma unroll
-        for (u32 l = 0; l < Row::LANES; ++l) result.lane[l] *= factor.lane[l];
+        for (u32 l = 0; l < LANES; ++l) result.lane[l] *= factor.lane[l];
       }
       if (mine) y.store(place, narrowed<T>(result));
     });
@@ -83,110 +100,200 @@ struct LayerNorm {
   const T *alpha, *beta;
   f32 eps;
 
-  template <class Row>
-  CANDLE_DEVICE void operator()(RowOut<T> y, Row row, bool mine) const {
+  template <class Out, class Row>
+  CANDLE_DEVICE void operator()(Out y, Row row, bool mine) const {
     using Value = Wide<T>;
-    using Values = typename Row::Values;
     Value sum = 0;
-    row.each_pack([&](const Values &x, PackPlace) {
+    row.each_pack([&](const auto &x, PackPlace) {
 #pragma unroll
-      for (u32 l = 0; l < Row::LANES; ++l) sum += x.lane[l];
+      for (u32 l = 0; l < lanes_in(x); ++l) sum += x.lane[l];
     });
     const Value mean = row.team.reduce(sum, Value(0), Add()) / Value(row.length);
     Value squares = 0;
-    row.each_pack([&](const Values &x, PackPlace) {
+    row.each_pack([&](const auto &x, PackPlace) {
 #pragma unroll
-      for (u32 l = 0; l < Row::LANES; ++l) squares += (x.lane[l] - mean) * (x.lane[l] - mean);
+      for (u32 l = 0; l < lanes_in(x); ++l) squares += (x.lane[l] - mean) * (x.lane[l] - mean);
     });
     const Value scale = inverse_root(row.team.reduce(squares, Value(0), Add()) / Value(row.length) + Value(eps));
-    row.each_pack([&](const Values &x, PackPlace place) {
-      Values result;
+    row.each_pack([&](const auto &x, PackPlace place) {
+      constexpr u32 LANES = sizeof(x) / sizeof(Value);
+      Pack<Value, LANES> result;
 #pragma unroll
-      for (u32 l = 0; l < Row::LANES; ++l) result.lane[l] = (x.lane[l] - mean) * scale;
+      for (u32 l = 0; l < LANES; ++l) result.lane[l] = (x.lane[l] - mean) * scale;
       if (alpha != nullptr) {
-        const Values factor = widened<Row::LANES, T>(RowIn<T>{alpha, 0}.template load<Row::LANES>(place));
+        const Pack<Value, LANES> factor = weights_at<Row, T, LANES>(alpha, place);
 #pragma unroll
-        for (u32 l = 0; l < Row::LANES; ++l) result.lane[l] *= factor.lane[l];
+        for (u32 l = 0; l < LANES; ++l) result.lane[l] *= factor.lane[l];
       }
       if (beta != nullptr) {
-        const Values offset = widened<Row::LANES, T>(RowIn<T>{beta, 0}.template load<Row::LANES>(place));
+        const Pack<Value, LANES> offset = weights_at<Row, T, LANES>(beta, place);
 #pragma unroll
-        for (u32 l = 0; l < Row::LANES; ++l) result.lane[l] += offset.lane[l];
+        for (u32 l = 0; l < LANES; ++l) result.lane[l] += offset.lane[l];
       }
       if (mine) y.store(place, narrowed<T>(result));
     });
   }
 };
 
-template <class T, class Norm>
+template <class Row, class T, class Norm>
 CANDLE_DEVICE void normalize_held(T *__restrict__ y, const T *__restrict__ x, Norm norm, const Rows &rows) {
   const Team team{rows.width};
-  for_rows(y, x, rows, team, [&](RowOut<T> to, RowIn<T> from, bool mine) {
-    norm(to, HeldRow<HELD<T>, T>(from, rows.length, team), mine);
-  });
+  for_rows(y, x, rows, team,
+           [&](RowOut<T> to, RowIn<T> from, bool mine) { norm(to, Row(from, rows.length, team), mine); });
+}
+
+template <class T, class Norm>
+CANDLE_DEVICE void normalize_staged(T *__restrict__ y, const T *__restrict__ x, Norm norm, const Rows &rows,
+                                    u32 at_once) {
+  for_staged_rows<16384, 256>(y, x, rows, at_once, norm);
 }
 
 template <class T, class Norm>
 CANDLE_DEVICE void normalize_streamed(T *__restrict__ y, const T *__restrict__ x, Norm norm, const Rows &rows) {
   const Team team{rows.width};
   for_rows(y, x, rows, team, [&](RowOut<T> to, RowIn<T> from, bool mine) {
-    if (rows.packed) {
-      norm(to, StreamedRow<16 / sizeof(T), T>(from, rows.length, team), mine);
-    } else {
-      norm(to, StreamedRow<1, T>(from, rows.length, team), mine);
-    }
+    // In packs of four, since weights lie otherwise and take registers one by one.
+    norm(to, StreamedRow<T, least(16 / sizeof(T), 4)>(to.tile + to.offset, from.tile + from.offset, rows.length, team),
+         mine);
   });
 }
 
 CANDLE_KERNEL(1024) rms_norm_bf16_held(bf16 *y, const bf16 *x, const bf16 *alpha, f32 eps, Rows rows) {
-  normalize_held(y, x, RmsNorm<bf16>{alpha, eps}, rows);
+  normalize_held<HeldRow<HELD<bf16>, bf16>>(y, x, RmsNorm<bf16>{alpha, eps}, rows);
 }
+
+CANDLE_KERNEL(1024) rms_norm_bf16_unaligned(bf16 *y, const bf16 *x, const bf16 *alpha, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<bf16>, bf16>>(y, x, RmsNorm<bf16>{alpha, eps}, rows);
+}
+
+CANDLE_KERNEL(256) rms_norm_bf16_staged(bf16 *y, const bf16 *x, const bf16 *alpha, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, RmsNorm<bf16>{alpha, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024) rms_norm_bf16_streamed(bf16 *y, const bf16 *x, const bf16 *alpha, f32 eps, Rows rows) {
   normalize_streamed(y, x, RmsNorm<bf16>{alpha, eps}, rows);
 }
+
 CANDLE_KERNEL(1024) rms_norm_f16_held(f16 *y, const f16 *x, const f16 *alpha, f32 eps, Rows rows) {
-  normalize_held(y, x, RmsNorm<f16>{alpha, eps}, rows);
+  normalize_held<HeldRow<HELD<f16>, f16>>(y, x, RmsNorm<f16>{alpha, eps}, rows);
 }
+
+CANDLE_KERNEL(1024) rms_norm_f16_unaligned(f16 *y, const f16 *x, const f16 *alpha, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<f16>, f16>>(y, x, RmsNorm<f16>{alpha, eps}, rows);
+}
+
+CANDLE_KERNEL(256) rms_norm_f16_staged(f16 *y, const f16 *x, const f16 *alpha, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, RmsNorm<f16>{alpha, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024) rms_norm_f16_streamed(f16 *y, const f16 *x, const f16 *alpha, f32 eps, Rows rows) {
   normalize_streamed(y, x, RmsNorm<f16>{alpha, eps}, rows);
 }
+
 CANDLE_KERNEL(1024) rms_norm_f32_held(f32 *y, const f32 *x, const f32 *alpha, f32 eps, Rows rows) {
-  normalize_held(y, x, RmsNorm<f32>{alpha, eps}, rows);
+  normalize_held<HeldRow<HELD<f32>, f32>>(y, x, RmsNorm<f32>{alpha, eps}, rows);
 }
+
+CANDLE_KERNEL(1024) rms_norm_f32_unaligned(f32 *y, const f32 *x, const f32 *alpha, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<f32>, f32>>(y, x, RmsNorm<f32>{alpha, eps}, rows);
+}
+
+CANDLE_KERNEL(256) rms_norm_f32_staged(f32 *y, const f32 *x, const f32 *alpha, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, RmsNorm<f32>{alpha, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024) rms_norm_f32_streamed(f32 *y, const f32 *x, const f32 *alpha, f32 eps, Rows rows) {
   normalize_streamed(y, x, RmsNorm<f32>{alpha, eps}, rows);
 }
+
 CANDLE_KERNEL(1024) rms_norm_f64_held(f64 *y, const f64 *x, const f64 *alpha, f32 eps, Rows rows) {
-  normalize_held(y, x, RmsNorm<f64>{alpha, eps}, rows);
+  normalize_held<HeldRow<HELD<f64>, f64>>(y, x, RmsNorm<f64>{alpha, eps}, rows);
 }
+
+CANDLE_KERNEL(1024) rms_norm_f64_unaligned(f64 *y, const f64 *x, const f64 *alpha, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<f64>, f64>>(y, x, RmsNorm<f64>{alpha, eps}, rows);
+}
+
+CANDLE_KERNEL(256) rms_norm_f64_staged(f64 *y, const f64 *x, const f64 *alpha, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, RmsNorm<f64>{alpha, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024) rms_norm_f64_streamed(f64 *y, const f64 *x, const f64 *alpha, f32 eps, Rows rows) {
   normalize_streamed(y, x, RmsNorm<f64>{alpha, eps}, rows);
 }
+
 CANDLE_KERNEL(1024)
 layer_norm_bf16_held(bf16 *y, const bf16 *x, const bf16 *alpha, const bf16 *beta, f32 eps, Rows rows) {
-  normalize_held(y, x, LayerNorm<bf16>{alpha, beta, eps}, rows);
+  normalize_held<HeldRow<HELD<bf16>, bf16>>(y, x, LayerNorm<bf16>{alpha, beta, eps}, rows);
 }
+
+CANDLE_KERNEL(1024)
+layer_norm_bf16_unaligned(bf16 *y, const bf16 *x, const bf16 *alpha, const bf16 *beta, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<bf16>, bf16>>(y, x, LayerNorm<bf16>{alpha, beta, eps}, rows);
+}
+
+CANDLE_KERNEL(256)
+layer_norm_bf16_staged(bf16 *y, const bf16 *x, const bf16 *alpha, const bf16 *beta, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, LayerNorm<bf16>{alpha, beta, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024)
 layer_norm_bf16_streamed(bf16 *y, const bf16 *x, const bf16 *alpha, const bf16 *beta, f32 eps, Rows rows) {
   normalize_streamed(y, x, LayerNorm<bf16>{alpha, beta, eps}, rows);
 }
+
 CANDLE_KERNEL(1024) layer_norm_f16_held(f16 *y, const f16 *x, const f16 *alpha, const f16 *beta, f32 eps, Rows rows) {
-  normalize_held(y, x, LayerNorm<f16>{alpha, beta, eps}, rows);
+  normalize_held<HeldRow<HELD<f16>, f16>>(y, x, LayerNorm<f16>{alpha, beta, eps}, rows);
 }
+
+CANDLE_KERNEL(1024)
+layer_norm_f16_unaligned(f16 *y, const f16 *x, const f16 *alpha, const f16 *beta, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<f16>, f16>>(y, x, LayerNorm<f16>{alpha, beta, eps}, rows);
+}
+
+CANDLE_KERNEL(256)
+layer_norm_f16_staged(f16 *y, const f16 *x, const f16 *alpha, const f16 *beta, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, LayerNorm<f16>{alpha, beta, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024)
 layer_norm_f16_streamed(f16 *y, const f16 *x, const f16 *alpha, const f16 *beta, f32 eps, Rows rows) {
   normalize_streamed(y, x, LayerNorm<f16>{alpha, beta, eps}, rows);
 }
+
 CANDLE_KERNEL(1024) layer_norm_f32_held(f32 *y, const f32 *x, const f32 *alpha, const f32 *beta, f32 eps, Rows rows) {
-  normalize_held(y, x, LayerNorm<f32>{alpha, beta, eps}, rows);
+  normalize_held<HeldRow<HELD<f32>, f32>>(y, x, LayerNorm<f32>{alpha, beta, eps}, rows);
 }
+
+CANDLE_KERNEL(1024)
+layer_norm_f32_unaligned(f32 *y, const f32 *x, const f32 *alpha, const f32 *beta, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<f32>, f32>>(y, x, LayerNorm<f32>{alpha, beta, eps}, rows);
+}
+
+CANDLE_KERNEL(256)
+layer_norm_f32_staged(f32 *y, const f32 *x, const f32 *alpha, const f32 *beta, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, LayerNorm<f32>{alpha, beta, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024)
 layer_norm_f32_streamed(f32 *y, const f32 *x, const f32 *alpha, const f32 *beta, f32 eps, Rows rows) {
   normalize_streamed(y, x, LayerNorm<f32>{alpha, beta, eps}, rows);
 }
+
 CANDLE_KERNEL(1024) layer_norm_f64_held(f64 *y, const f64 *x, const f64 *alpha, const f64 *beta, f32 eps, Rows rows) {
-  normalize_held(y, x, LayerNorm<f64>{alpha, beta, eps}, rows);
+  normalize_held<HeldRow<HELD<f64>, f64>>(y, x, LayerNorm<f64>{alpha, beta, eps}, rows);
 }
+
+CANDLE_KERNEL(1024)
+layer_norm_f64_unaligned(f64 *y, const f64 *x, const f64 *alpha, const f64 *beta, f32 eps, Rows rows) {
+  normalize_held<UnalignedHeldRow<HELD<f64>, f64>>(y, x, LayerNorm<f64>{alpha, beta, eps}, rows);
+}
+
+CANDLE_KERNEL(256)
+layer_norm_f64_staged(f64 *y, const f64 *x, const f64 *alpha, const f64 *beta, f32 eps, Rows rows, u32 at_once) {
+  normalize_staged(y, x, LayerNorm<f64>{alpha, beta, eps}, rows, at_once);
+}
+
 CANDLE_KERNEL(1024)
 layer_norm_f64_streamed(f64 *y, const f64 *x, const f64 *alpha, const f64 *beta, f32 eps, Rows rows) {
   normalize_streamed(y, x, LayerNorm<f64>{alpha, beta, eps}, rows);

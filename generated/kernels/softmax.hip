@@ -5,10 +5,12 @@
 #define CANDLE_BLOCKS_PER_PROCESSOR 1
 #define CANDLE_CHUNK_BLOCK 1024
 #define CANDLE_HELD 16
+#define CANDLE_UNALIGNED 16
 #else
 #define CANDLE_BLOCKS_PER_PROCESSOR 4
 #define CANDLE_CHUNK_BLOCK 256
 #define CANDLE_HELD 32
+#define CANDLE_UNALIGNED 24
 #endif
 
 // exp(x) over the sum of exp along the last dimension.
@@ -23,26 +25,29 @@ constexpr u32 HELD = sizeof(T) == 8   ? 8
                      : sizeof(T) == 2 ? 32
                                       : CANDLE_HELD;
 
+// The same of rows that begin and end anywhere.
+template <class T>
+constexpr u32 HELD_UNALIGNED = sizeof(T) == 4 ? CANDLE_UNALIGNED : HELD<T>;
+
 // Traffic: one read and one write of each element, 16 bytes a lane. A row of -inf alone becomes NaN, as on the CPU.
-template <class T, class Row>
-CANDLE_DEVICE void softmax_held(RowOut<T> y, Row row, bool mine) {
+template <class T, class Out, class Row>
+CANDLE_DEVICE void softmax_held(Out y, Row row, bool mine) {
   using Value = Wide<T>;
-  using Values = typename Row::Values;
   Value max = Type<Value>::lowest;
-  row.each_pack([&](const Values &x, PackPlace) {
+  row.each_pack([&](const auto &x, PackPlace) {
 #pragma unroll
-    for (u32 l = 0; l < row.LANES; ++l) max = Larger()(max, x.lane[l]);
+    for (u32 l = 0; l < lanes_in(x); ++l) max = Larger()(max, x.lane[l]);
   });
   max = row.team.reduce(max, Type<Value>::lowest, Larger());
   Value sum = 0;
-  row.each_pack([&](Values &x, PackPlace) {
+  row.each_pack([&](auto &x, PackPlace) {
 #pragma unroll
-    for (u32 l = 0; l < row.LANES; ++l) sum += x.lane[l] = exp_for<T>(x.lane[l] - max);
+    for (u32 l = 0; l < lanes_in(x); ++l) sum += x.lane[l] = exp_for<T>(x.lane[l] - max);
   });
   const Value scale = 1 / row.team.reduce(sum, Value(0), Add());
-  row.each_pack([&](Values &x, PackPlace place) {
+  row.each_pack([&](auto &x, PackPlace place) {
 #pragma unroll
-    for (u32 l = 0; l < row.LANES; ++l) x.lane[l] = (row.KEEPS ? x.lane[l] : exp_for<T>(x.lane[l] - max)) * scale;
+    for (u32 l = 0; l < lanes_in(x); ++l) x.lane[l] = (row.KEEPS ? x.lane[l] : exp_for<T>(x.lane[l] - max)) * scale;
     if (mine) y.store(place, narrowed<T>(x));
   });
 }
@@ -70,34 +75,34 @@ template <class T, class Row>
 CANDLE_DEVICE Total<Wide<T>> total_of(Row row) {
   using Value = Wide<T>;
   Total<Value> total = {Type<Value>::lowest, 0};
-  row.each_pack([&](const typename Row::Values &x, PackPlace) {
+  row.each_pack([&](const auto &x, PackPlace) {
     Value max = total.max;
 #pragma unroll
-    for (u32 l = 0; l < Row::LANES; ++l) max = Larger()(max, x.lane[l]);
+    for (u32 l = 0; l < lanes_in(x); ++l) max = Larger()(max, x.lane[l]);
     const Value origin = origin_for(max);
     Value sum = total.sum * exp_for<T>(total.max - origin);
 #pragma unroll
-    for (u32 l = 0; l < Row::LANES; ++l) sum += exp_for<T>(x.lane[l] - origin);
+    for (u32 l = 0; l < lanes_in(x); ++l) sum += exp_for<T>(x.lane[l] - origin);
     total = {max, sum};
   });
   return combined<T>(total, row.team);
 }
 
-template <class T, class Row>
-CANDLE_DEVICE void write_softmax(RowOut<T> y, Row row, Total<Wide<T>> total) {
+template <class T, class Out, class Row>
+CANDLE_DEVICE void write_softmax(Out y, Row row, Total<Wide<T>> total) {
   const Wide<T> scale = 1 / total.sum;
-  row.each_pack([&](typename Row::Values &x, PackPlace place) {
+  row.each_pack([&](auto &x, PackPlace place) {
 #pragma unroll
-    for (u32 l = 0; l < Row::LANES; ++l) x.lane[l] = exp_for<T>(x.lane[l] - total.max) * scale;
+    for (u32 l = 0; l < lanes_in(x); ++l) x.lane[l] = exp_for<T>(x.lane[l] - total.max) * scale;
     y.store(place, narrowed<T>(x));
   });
 }
 
 // Traffic: each element is read from memory once and, by the team that has just read it, from cache once more.
-template <class T, class Row>
-CANDLE_DEVICE void softmax_streamed(RowOut<T> y, Row row, bool mine) {
+template <class T, class Out, class Row>
+CANDLE_DEVICE void softmax_streamed(Out y, Row row, bool mine) {
   const Total<Wide<T>> total = total_of<T>(row);
-  if (mine) write_softmax(y, row, total);
+  if (mine) write_softmax<T>(y, row, total);
 }
 
 template <class Row, class T>
@@ -107,15 +112,18 @@ CANDLE_DEVICE void softmax_held_rows(T *__restrict__ y, const T *__restrict__ x,
            [&](RowOut<T> to, RowIn<T> from, bool mine) { softmax_held<T>(to, Row(from, rows.length, team), mine); });
 }
 
+// Traffic: one read and one write of each element, in whole packs, whatever a row's length is.
+template <class T>
+CANDLE_DEVICE void softmax_staged_rows(T *__restrict__ y, const T *__restrict__ x, const Rows &rows, u32 at_once) {
+  for_staged_rows<16384, 256>(y, x, rows, at_once,
+                              [](StagedOut<T> to, StagedRow<T> row, bool mine) { softmax_held<T>(to, row, mine); });
+}
+
 template <class T>
 CANDLE_DEVICE void softmax_streamed_rows(T *__restrict__ y, const T *__restrict__ x, const Rows &rows) {
   const Team team{rows.width};
   for_rows(y, x, rows, team, [&](RowOut<T> to, RowIn<T> from, bool mine) {
-    if (rows.packed) {
-      softmax_streamed(to, StreamedRow<16 / sizeof(T), T>(from, rows.length, team), mine);
-    } else {
-      softmax_streamed(to, StreamedRow<1, T>(from, rows.length, team), mine);
-    }
+    softmax_streamed<T>(to, StreamedRow<T>(to.tile + to.offset, from.tile + from.offset, rows.length, team), mine);
   });
 }
 
@@ -138,9 +146,8 @@ CANDLE_DEVICE void softmax_totals(Total<Wide<T>> *__restrict__ totals, const T *
   const Team team{chunks.width};
   for_rows(chunks.count, team, [&](u64 index, u32, bool) {
     const Chunk chunk = chunk_at(index, row_length, in_row, chunks);
-    const RowIn<T> from = {x + chunk.start, 0};
-    const Total<Wide<T>> total = chunks.packed ? total_of<T>(StreamedRow<16 / sizeof(T), T>(from, chunk.length, team))
-                                               : total_of<T>(StreamedRow<1, T>(from, chunk.length, team));
+    // Nothing is written: the packs are those of the chunk itself.
+    const Total<Wide<T>> total = total_of<T>(StreamedRow<T>(x + chunk.start, x + chunk.start, chunk.length, team));
     if (team.member() == 0) totals[index] = total;
   });
 }
@@ -161,33 +168,58 @@ CANDLE_DEVICE void softmax_chunks(T *__restrict__ y, const T *__restrict__ x, co
       own = {max, own.sum * exp_for<T>(own.max - origin) + next.sum * exp_for<T>(next.max - origin)};
     }
     const Total<Value> total = combined<T>(own, team);
-    const RowIn<T> from = {x + chunk.start, 0};
     const RowOut<T> to = {y + chunk.start, 0};
-    if (chunks.packed) {
-      write_softmax(to, StreamedRow<16 / sizeof(T), T>(from, chunk.length, team), total);
-    } else {
-      write_softmax(to, StreamedRow<1, T>(from, chunk.length, team), total);
-    }
+    write_softmax<T>(to, StreamedRow<T>(y + chunk.start, x + chunk.start, chunk.length, team), total);
   });
 }
 
 CANDLE_KERNEL(1024) softmax_bf16_held(bf16 *y, const bf16 *x, Rows rows) {
   softmax_held_rows<HeldRow<HELD<bf16>, bf16, Wide<bf16>>>(y, x, rows);
 }
+CANDLE_KERNEL(1024) softmax_bf16_unaligned(bf16 *y, const bf16 *x, Rows rows) {
+  softmax_held_rows<UnalignedHeldRow<HELD_UNALIGNED<bf16>, bf16, Wide<bf16>>>(y, x, rows);
+}
 CANDLE_KERNEL(1024) softmax_f16_held(f16 *y, const f16 *x, Rows rows) {
   softmax_held_rows<HeldRow<HELD<f16>, f16, Wide<f16>>>(y, x, rows);
+}
+CANDLE_KERNEL(1024) softmax_f16_unaligned(f16 *y, const f16 *x, Rows rows) {
+  softmax_held_rows<UnalignedHeldRow<HELD_UNALIGNED<f16>, f16, Wide<f16>>>(y, x, rows);
 }
 CANDLE_KERNEL(1024) softmax_f32_held(f32 *y, const f32 *x, Rows rows) {
   softmax_held_rows<HeldRow<HELD<f32>, f32, Wide<f32>>>(y, x, rows);
 }
+CANDLE_KERNEL(1024) softmax_f32_unaligned(f32 *y, const f32 *x, Rows rows) {
+  softmax_held_rows<UnalignedHeldRow<HELD_UNALIGNED<f32>, f32, Wide<f32>>>(y, x, rows);
+}
 CANDLE_KERNEL(1024) softmax_f64_held(f64 *y, const f64 *x, Rows rows) {
   softmax_held_rows<HeldRow<HELD<f64>, f64, Wide<f64>>>(y, x, rows);
+}
+CANDLE_KERNEL(1024) softmax_f64_unaligned(f64 *y, const f64 *x, Rows rows) {
+  softmax_held_rows<UnalignedHeldRow<HELD_UNALIGNED<f64>, f64, Wide<f64>>>(y, x, rows);
 }
 CANDLE_KERNEL(1024) softmax_packed_bf16_held(bf16 *y, const bf16 *x, Rows rows) {
   softmax_held_rows<HeldRow<64, bf16>>(y, x, rows);
 }
+CANDLE_KERNEL(1024) softmax_packed_bf16_unaligned(bf16 *y, const bf16 *x, Rows rows) {
+  softmax_held_rows<UnalignedHeldRow<48, bf16>>(y, x, rows);
+}
 CANDLE_KERNEL(1024) softmax_packed_f16_held(f16 *y, const f16 *x, Rows rows) {
   softmax_held_rows<HeldRow<64, f16>>(y, x, rows);
+}
+CANDLE_KERNEL(1024) softmax_packed_f16_unaligned(f16 *y, const f16 *x, Rows rows) {
+  softmax_held_rows<UnalignedHeldRow<48, f16>>(y, x, rows);
+}
+CANDLE_KERNEL(256) softmax_bf16_staged(bf16 *y, const bf16 *x, Rows rows, u32 at_once) {
+  softmax_staged_rows(y, x, rows, at_once);
+}
+CANDLE_KERNEL(256) softmax_f16_staged(f16 *y, const f16 *x, Rows rows, u32 at_once) {
+  softmax_staged_rows(y, x, rows, at_once);
+}
+CANDLE_KERNEL(256) softmax_f32_staged(f32 *y, const f32 *x, Rows rows, u32 at_once) {
+  softmax_staged_rows(y, x, rows, at_once);
+}
+CANDLE_KERNEL(256) softmax_f64_staged(f64 *y, const f64 *x, Rows rows, u32 at_once) {
+  softmax_staged_rows(y, x, rows, at_once);
 }
 CANDLE_KERNEL(1024) softmax_bf16_streamed(bf16 *y, const bf16 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }
 CANDLE_KERNEL(1024) softmax_f16_streamed(f16 *y, const f16 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }

@@ -871,19 +871,24 @@ pub(crate) mod norm {
     pub(crate) const LARGEST_BLOCK: usize = 1024;
     pub(crate) const HELD: usize = 16;
     pub(crate) const HELD_F64: usize = 8;
+    pub(crate) const STAGE: usize = 16384;
     pub(crate) const HELD_16: Tuned = Tuned([32, 32, 32, 32, 64]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 14,
         name: "norm",
-        variants: &["held", "streamed"],
-        kernels: 16,
+        variants: &["held", "unaligned", "staged", "streamed"],
+        kernels: 32,
     };
 
     /// A row to a few lanes, a wave or a block, which keeps it in registers.
     pub(crate) const FORM_HELD: usize = 0;
+    /// As held, for rows that begin and end anywhere.
+    pub(crate) const FORM_UNALIGNED: usize = 1;
+    /// Short rows that begin and end anywhere: a block has many of them in LDS.
+    pub(crate) const FORM_STAGED: usize = 2;
     /// A row to a wave or a block, of any length and alignment.
-    pub(crate) const FORM_STREAMED: usize = 1;
+    pub(crate) const FORM_STREAMED: usize = 3;
 
     /// x / sqrt(mean of x^2 + eps) * alpha
     pub(crate) const RMS_NORM: Op = Op {
@@ -891,7 +896,7 @@ pub(crate) mod norm {
         name: "rms_norm",
         first: 0,
         types: &[WIDE_FLOAT],
-        variants: &[0, 1],
+        variants: &[0, 1, 2, 3],
         distinct: false,
     };
 
@@ -899,9 +904,9 @@ pub(crate) mod norm {
     pub(crate) const LAYER_NORM: Op = Op {
         family: FAMILY,
         name: "layer_norm",
-        first: 8,
+        first: 16,
         types: &[WIDE_FLOAT],
-        variants: &[0, 1],
+        variants: &[0, 1, 2, 3],
         distinct: false,
     };
 
@@ -1537,26 +1542,40 @@ pub(crate) mod softmax {
     pub(crate) const HELD_16: usize = 32;
     pub(crate) const HELD_F64: usize = 8;
     pub(crate) const HELD_PACKED: usize = 64;
+    pub(crate) const UNALIGNED_PACKED: usize = 48;
+    pub(crate) const STAGE: usize = 16384;
     pub(crate) const LEAST_CHUNK: usize = 16384;
     pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 1]);
     pub(crate) const CHUNK_BLOCK: Tuned = Tuned([256, 256, 256, 256, 1024]);
     pub(crate) const HELD: Tuned = Tuned([32, 32, 32, 32, 16]);
+    pub(crate) const UNALIGNED: Tuned = Tuned([24, 24, 24, 24, 16]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 24,
         name: "softmax",
-        variants: &["held", "streamed", "totals", "chunks"],
-        kernels: 18,
+        variants: &[
+            "held",
+            "unaligned",
+            "staged",
+            "streamed",
+            "totals",
+            "chunks",
+        ],
+        kernels: 28,
     };
 
     /// A row to a few lanes, a wave or a block, which keeps it in registers.
     pub(crate) const FORM_HELD: usize = 0;
+    /// As held, for rows that begin and end anywhere.
+    pub(crate) const FORM_UNALIGNED: usize = 1;
+    /// Short rows that begin and end anywhere: a block has many of them in LDS.
+    pub(crate) const FORM_STAGED: usize = 2;
     /// A row to a wave or a block, of any length and alignment.
-    pub(crate) const FORM_STREAMED: usize = 1;
+    pub(crate) const FORM_STREAMED: usize = 3;
     /// Few and very long rows, first launch: largest element and sum of every chunk of a row.
-    pub(crate) const FORM_TOTALS: usize = 2;
+    pub(crate) const FORM_TOTALS: usize = 4;
     /// Few and very long rows, second launch: the results of every chunk.
-    pub(crate) const FORM_CHUNKS: usize = 3;
+    pub(crate) const FORM_CHUNKS: usize = 5;
 
     /// exp(x - max) / sum of exp(x - max)
     pub(crate) const SOFTMAX: Op = Op {
@@ -1564,7 +1583,7 @@ pub(crate) mod softmax {
         name: "softmax",
         first: 0,
         types: &[WIDE_FLOAT],
-        variants: &[0, 1, 2, 3],
+        variants: &[0, 1, 2, 3, 4, 5],
         distinct: false,
     };
 
@@ -1572,9 +1591,9 @@ pub(crate) mod softmax {
     pub(crate) const SOFTMAX_PACKED: Op = Op {
         family: FAMILY,
         name: "softmax_packed",
-        first: 16,
+        first: 24,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0],
+        variants: &[0, 1],
         distinct: false,
     };
 

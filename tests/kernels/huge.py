@@ -117,6 +117,8 @@ class Case:
     """Positions on both sides that a position's result depends on."""
     tolerance: float = 0
     """Relative; results differ where the small tensor takes another form."""
+    absolute: float = 0
+    """Added to that, where a result may be the small rest of larger numbers, or has fewer digits than others."""
 
     @property
     def positions(self) -> int:
@@ -167,7 +169,9 @@ class Case:
 
         assert max(y.view.count, *(tensor.view.count for tensor in huge)) > BEYOND
         assert wanted.astype(np.float64).any()
-        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=self.tolerance)
+        np.testing.assert_allclose(
+            found.astype(np.float64), wanted.astype(np.float64), rtol=self.tolerance, atol=self.absolute
+        )
 
     def _launches(self, kernels: Kernels, positions: Sequence[int]) -> Callable[[str, Iterable[Launch]], None]:
         """What takes the place of `Kernels.launch`."""

@@ -43,8 +43,13 @@ K, M = 1 << 10, 1 << 20
 ONCE = (Dealing(rounds=1),)
 """A block for each position."""
 
+SHORT_ROWS = (Dealing(per_block=32),)
+"""Of 127 elements, of which 32 fit into LDS at a time."""
+
 BF16, F16 = 2.0**-7, 2.0**-10
 """One unit in the last place."""
+LEAST_F16 = 2.0**-24
+"""The step between f16's smallest numbers."""
 F32 = 2.0**-20
 """Of sums of 8192 numbers in another order."""
 
@@ -204,18 +209,47 @@ LINES = {
     ),
     "softmax-held": Case("softmax_f32_held", (rows("f32", 8 * K, M // 2 + 3),), softmax, tolerance=F32),
     "softmax-packed": Case("softmax_packed_bf16_held", (rows("bf16", 8 * K, M // 2 + 3),), softmax, tolerance=BF16),
-    "softmax-streamed": Case("softmax_f16_streamed", (rows("f16", 8 * K - 1, M // 2 + 99),), softmax, tolerance=F16),
+    "softmax-unaligned": Case(
+        "softmax_packed_f16_unaligned",
+        (rows("f16", 8 * K - 1, M // 2 + 99),),
+        softmax,
+        tolerance=F16,
+        absolute=LEAST_F16,
+    ),
+    "softmax-staged": Case("softmax_f32_staged", (rows("f32", 127, 34 * M),), softmax, SHORT_ROWS, tolerance=F32),
+    "softmax-streamed": Case(
+        "softmax_f16_streamed",
+        (rows("f16", 64 * K - 1, M // 16 + 99),),
+        softmax,
+        tolerance=F16,
+        absolute=LEAST_F16,
+    ),
     "norm-held": Case(
         "rms_norm_bf16_held",
         (rows("bf16", 8 * K, M // 2 + 3),),
         lambda k, x: rms_norm(k, x, None, 1e-5),
         tolerance=BF16,
     ),
-    "norm-streamed": Case(
-        "layer_norm_f16_streamed",
+    "norm-unaligned": Case(
+        "layer_norm_f16_unaligned",
         (rows("f16", 8 * K - 1, M // 2 + 99), Operand("f16", (8 * K - 1,), None)),
         lambda k, x, alpha: layer_norm(k, x, alpha, alpha, 1e-5),
         tolerance=F16,
+        absolute=F32,
+    ),
+    "norm-staged": Case(
+        "rms_norm_f32_staged",
+        (rows("f32", 127, 34 * M),),
+        lambda k, x: rms_norm(k, x, None, 1e-5),
+        SHORT_ROWS,
+        tolerance=F32,
+    ),
+    "norm-streamed": Case(
+        "layer_norm_f16_streamed",
+        (rows("f16", 64 * K - 1, M // 16 + 99), Operand("f16", (64 * K - 1,), None)),
+        lambda k, x, alpha: layer_norm(k, x, alpha, alpha, 1e-5),
+        tolerance=F16,
+        absolute=F32,
     ),
     "rope": Case(
         "rope_bf16",
@@ -244,7 +278,7 @@ LINES = {
         "max_u8_columns",
         (Operand("u8", (5, K * M), 1),),
         lambda k, x: reduce(k, "max", x, [0]),
-        (Dealing(per_block=256),),
+        (Dealing(per_block=2048),),
         axis=1,
     ),
     "reduce-lines": Case(

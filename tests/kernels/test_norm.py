@@ -25,7 +25,7 @@ TYPES = expand(("wide-float",))
 OPS = ("rms_norm", "layer_norm")
 EPS = 1e-5
 
-LENGTHS = (1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1000, 1024, 4096, 4099, 20011, 20016)
+LENGTHS = (1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1000, 1024, 4096, 4099, 12288, 20011, 20016, 70001, 70008)
 """Around the sizes of packs, waves and blocks, packed or not; registers hold 16384 elements at most."""
 
 
@@ -72,13 +72,13 @@ def test_lengths(kernels: Kernels, element: DType, op: str) -> None:
             array = random_values(element, (3, length), seed, special=False)
             _check(kernels, op, Tensor.from_numpy(kernels.device, array, element), array, seed)
 
-    assert symbols == {f"{op}_{element}_{form}" for form in ("held", "streamed")}
+    assert symbols == {f"{op}_{element}_{form}" for form in ("held", "staged", "streamed", "unaligned")}
 
 
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("element", TYPES, ids=str)
 def test_many_short_rows(kernels: Kernels, element: DType, op: str) -> None:
-    for shape in ((1000, 3), (7, 45, 24), (517, 64), (2100, 160)):
+    for shape in ((1000, 3), (7, 45, 24), (517, 64), (2100, 160), (5003, 9), (1701, 58), (301, 741), (37, 2047)):
         array = random_values(element, shape, special=False)
         _check(kernels, op, Tensor.from_numpy(kernels.device, array, element), array)
 

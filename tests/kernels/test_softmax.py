@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 TYPES = expand(("wide-float",))
 ULPS = 4
 
-LENGTHS = (1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1000, 1024, 4096, 4099, 20011, 20016, 40000)
+LENGTHS = (1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1000, 1024, 4096, 4099, 8201, 20011, 20016, 40000, 70003)
 """Around the sizes of packs, waves and blocks, packed or not; the last are cut into chunks where registers end."""
 
 
@@ -53,21 +53,41 @@ def _check(kernels: Kernels, x: Tensor, array: Array) -> None:
 
 
 @pytest.mark.parametrize("element", TYPES, ids=str)
-def test_lengths(kernels: Kernels, element: DType) -> None:
+def test_lengths(kernels: Kernels, element: DType, monkeypatch: pytest.MonkeyPatch) -> None:
     with launched(kernels) as symbols:
         for seed, length in enumerate(LENGTHS):
             array = random_values(element, (3, length), seed, special=False)
             _check(kernels, Tensor.from_numpy(kernels.device, array, element), array)
+        # On so small a card, three rows are too many to be cut, and nine too many for a block each.
+        monkeypatch.setitem(kernels.limits, "multiprocessors", 1)
+        for seed, shape in enumerate(((3, 70000), (3, 70003), (9, 741))):
+            array = random_values(element, shape, seed, special=False)
+            _check(kernels, Tensor.from_numpy(kernels.device, array, element), array)
 
-    expected = {f"softmax_{element}_{form}" for form in ("held", "streamed", "totals", "chunks")}
+    expected = {f"softmax_{element}_{form}" for form in ("held", "staged", "streamed", "unaligned", "totals", "chunks")}
     if element.size == 2:
-        expected.add(f"softmax_packed_{element}_held")
+        expected |= {f"softmax_packed_{element}_{form}" for form in ("held", "unaligned")}
     assert symbols == expected
 
 
 @pytest.mark.parametrize("element", TYPES, ids=str)
-def test_many_short_rows(kernels: Kernels, element: DType) -> None:
-    for shape in ((1000, 3), (7, 45, 24), (517, 64), (2100, 160), (300, 1)):
+def test_many_short_rows(kernels: Kernels, element: DType, monkeypatch: pytest.MonkeyPatch) -> None:
+    for shape in (
+        (1000, 3),
+        (7, 45, 24),
+        (517, 64),
+        (2100, 160),
+        (300, 1),
+        (5003, 9),
+        (1701, 58),
+        (301, 741),
+        (37, 2047),
+    ):
+        array = random_values(element, shape, special=False)
+        _check(kernels, Tensor.from_numpy(kernels.device, array, element), array)
+    # Where a card has little room, blocks have more rows in LDS than teams.
+    monkeypatch.setitem(kernels.limits, "multiprocessors", 1)
+    for shape in ((5003, 9), (1701, 58), (401, 201)):
         array = random_values(element, shape, special=False)
         _check(kernels, Tensor.from_numpy(kernels.device, array, element), array)
 

@@ -39,8 +39,7 @@ struct Team {
 struct Rows {
   u64 count;
   u64 length;
-  u32 width;  // of a team
-  u32 packed; // whether every row, of all operands, begins and ends at a 16-byte boundary
+  u32 width; // of a team
 };
 
 // Elements `start` + `own` of a row, and the LANES - 1 behind: `start` is the same for all threads, so that addresses
@@ -109,44 +108,78 @@ template <class T>
 constexpr u32 LOADS_AHEAD = 1;
 #endif
 
-// A row as it lies in memory: visited as often as is needed, from cache but for the first time.
-template <u32 PACK_LANES, class T>
-struct StreamedRow {
-  static constexpr u32 LANES = PACK_LANES;
-  using Values = Pack<Wide<T>, LANES>;
-
-  RowIn<T> row;
-  u64 length; // a multiple of LANES
-  Team team;
-
-  CANDLE_DEVICE StreamedRow(RowIn<T> row, u64 length, Team team) : row(row), length(length), team(team) {}
-
-  // visit(the values of a pack, where they are) for the member's packs.
-  template <class F>
-  CANDLE_DEVICE void each_pack(F visit) {
-    constexpr u32 AHEAD = LOADS_AHEAD<T>;
-    const u64 step = team.width * LANES;
-    PackPlace place = {0, team.member() * LANES};
-    if constexpr (AHEAD > 1) {
+// visit(the values of a pack, where they are) for a member's packs of elements `begin` to `end` of a row.
+template <u32 LANES, class T, class F>
+CANDLE_DEVICE void each_streamed_pack(RowIn<T> row, u64 begin, u64 end, Team team, F visit) {
+  constexpr u32 AHEAD = LOADS_AHEAD<T>;
+  const u64 step = team.width * LANES;
+  PackPlace place = {begin, team.member() * LANES};
+  if constexpr (AHEAD > 1) {
 #pragma unroll 1
-      for (; place.number() + (AHEAD - 1) * step < length; place.start += AHEAD * step) {
-        Pack<T, LANES> raw[AHEAD];
+    for (; place.number() + (AHEAD - 1) * step < end; place.start += AHEAD * step) {
+      Pack<T, LANES> raw[AHEAD];
 #pragma unroll
-        for (u32 k = 0; k < AHEAD; ++k) raw[k] = row.template load<LANES>({place.start + k * step, place.own});
+      for (u32 k = 0; k < AHEAD; ++k) raw[k] = row.template load<LANES>({place.start + k * step, place.own});
 #pragma unroll
-        for (u32 k = 0; k < AHEAD; ++k) {
-          Values values = widened<LANES, T>(raw[k]);
-          visit(values, {place.start + k * step, place.own});
-        }
+      for (u32 k = 0; k < AHEAD; ++k) {
+        Pack<Wide<T>, LANES> values = widened<LANES, T>(raw[k]);
+        visit(values, {place.start + k * step, place.own});
       }
     }
+  }
 #pragma unroll 1
-    for (; place.number() < length; place.start += step) {
-      Values values = widened<LANES, T>(row.template load<LANES>(place));
-      visit(values, place);
+  for (; place.number() < end; place.start += step) {
+    Pack<Wide<T>, LANES> values = widened<LANES, T>(row.template load<LANES>(place));
+    visit(values, place);
+  }
+}
+
+// How many elements `at` lies behind a boundary of packs.
+template <class T, u32 LANES = 16 / sizeof(T)>
+CANDLE_DEVICE u32 shift_of(const T *at) {
+  return u32(reinterpret_cast<u64>(at) / sizeof(T) % LANES);
+}
+
+// A row of any length that begins anywhere, as it lies in memory: visited as often as is needed, from cache but for the
+// first time. Whole packs from a boundary of these on, and one by one what lies before and behind them; if its results
+// lie otherwise, all is visited one by one.
+template <class T, u32 PACK_LANES = 16 / sizeof(T)>
+struct StreamedRow {
+  static constexpr u32 LANES = PACK_LANES;
+  static constexpr bool PACKED = false;
+
+  RowIn<T> row;
+  u64 length, head, packed; // elements; before the packs, and in them
+  Team team;
+
+  // `to` is where the row's results go.
+  CANDLE_DEVICE StreamedRow(const T *to, const T *from, u64 length, Team team)
+      : row{from, 0}, length(length), team(team) {
+    const u32 shift = shift_of<T, LANES>(from);
+    head = least_of(shift_of<T, LANES>(to) == shift ? (LANES - shift) % LANES : length, length);
+    packed = (length - head) / LANES * LANES;
+  }
+
+  template <class F>
+  CANDLE_DEVICE void each_pack(F visit) const {
+    each_streamed_pack<LANES>(row, head, head + packed, team, visit);
+#pragma unroll 1
+    for (PackPlace place = {0, team.member()}; place.number() < length - packed; place.start += team.width) {
+      const PackPlace own = {place.start + (place.number() < head ? 0 : packed), place.own};
+      Pack<Wide<T>, 1> value = widened<1, T>(row.template load<1>(own));
+      visit(value, own);
     }
   }
+
+private:
+  CANDLE_DEVICE static u64 least_of(u64 a, u64 b) { return a < b ? a : b; }
 };
+
+// Elements of a pack that a visitor gets.
+template <class V, u32 LANES>
+constexpr u32 lanes_in(const Pack<V, LANES> &) {
+  return LANES;
+}
 
 // The pack, of which compilers for AMD do not know that it is the same: they would keep what each visit computes of it
 // for the next, which takes the registers that packs save.
@@ -172,7 +205,7 @@ struct HeldRow {
   static constexpr u32 PACKS = ELEMENTS / LANES;
   // Whether what a visit changes stays changed.
   static constexpr bool KEEPS = sizeof(Kept) == sizeof(Wide<T>);
-  using Values = Pack<Wide<T>, LANES>;
+  static constexpr bool PACKED = true;
 
   Pack<Kept, LANES> packs[PACKS];
   u64 length;
@@ -203,7 +236,7 @@ struct HeldRow {
       if constexpr (KEEPS) {
         visit(packs[k], place_of(k));
       } else {
-        Values values = widened<LANES, T>(once_more(packs[k]));
+        auto values = widened<LANES, T>(once_more(packs[k]));
         visit(values, place_of(k));
       }
     }
@@ -212,5 +245,168 @@ struct HeldRow {
 private:
   CANDLE_DEVICE PackPlace place_of(u32 pack) const { return {u64(pack) * team.width * LANES, team.member() * LANES}; }
 };
+
+// The same for a row that begins and ends anywhere: whole packs from a boundary of 16 bytes on, and of the elements
+// before and behind them one for each member, of which there are enough.
+template <u32 ELEMENTS, class T, class Kept = T>
+struct UnalignedHeldRow {
+  static constexpr u32 LANES = 16 / sizeof(T);
+  static constexpr bool KEEPS = sizeof(Kept) == sizeof(Wide<T>);
+  static constexpr bool PACKED = false;
+
+  HeldRow<ELEMENTS, T, Kept> packs;
+  Pack<Wide<T>, 1> single;
+  u64 length;
+  Team team;
+  u32 head, singles; // before the packs, and before and behind them
+
+  CANDLE_DEVICE UnalignedHeldRow(RowIn<T> row, u64 length, Team team)
+      : packs(row_of_packs(row), (length - head_of(row)) / LANES * LANES, team), length(length), team(team),
+        head(head_of(row)), singles(u32(length - packs.length)) {
+    if (team.member() < singles) single.lane[0] = widen(row.tile[row.offset + place_of_single().number()]);
+  }
+
+  template <class F>
+  CANDLE_DEVICE void each_pack(F visit) {
+    packs.each_pack([&](auto &x, PackPlace place) { visit(x, PackPlace{head + place.start, place.own}); });
+    if (team.member() < singles) {
+      Pack<Wide<T>, 1> x = single;
+      visit(x, place_of_single());
+      if constexpr (KEEPS) single = x;
+    }
+  }
+
+private:
+  CANDLE_DEVICE static u32 head_of(RowIn<T> row) { return (LANES - shift_of(row.tile + row.offset)) % LANES; }
+  CANDLE_DEVICE static RowIn<T> row_of_packs(RowIn<T> row) { return {row.tile + head_of(row), row.offset}; }
+  CANDLE_DEVICE PackPlace place_of_single() const { return {team.member() < head ? 0 : packs.length, team.member()}; }
+};
+
+// Elements of a row in LDS that a member keeps in registers.
+template <class T>
+constexpr u32 STAGED = 32 / sizeof(Wide<T>);
+
+// A row in LDS, of up to STAGED elements for each member, which take them in turn.
+template <class T>
+struct StagedRow {
+  static constexpr u32 LANES = 1;
+  static constexpr bool KEEPS = true;
+  static constexpr bool PACKED = false;
+
+  Pack<Wide<T>, 1> values[STAGED<T>];
+  u32 length; // of a row that is another team's, 0
+  Team team;
+
+  CANDLE_DEVICE StagedRow(const T *row, u32 length, Team team) : length(length), team(team) {
+#pragma unroll
+    for (u32 k = 0; k < STAGED<T>; ++k) {
+      if (place_of(k) < length) values[k].lane[0] = widen(row[place_of(k)]);
+    }
+  }
+
+  template <class F>
+  CANDLE_DEVICE void each_pack(F visit) {
+    // Compilers for AMD would keep a mask for each k from one visit to the next, for which there are not enough
+    // registers.
+    u32 length = this->length;
+#if defined(__AMDGCN__)
+    asm("" : "+v"(length));
+#endif
+#pragma unroll
+    for (u32 k = 0; k < STAGED<T>; ++k) {
+      if (place_of(k) < length) visit(values[k], PackPlace{0, place_of(k)});
+    }
+  }
+
+private:
+  CANDLE_DEVICE u32 place_of(u32 k) const { return team.member() + k * team.width; }
+};
+
+template <class T>
+struct StagedOut {
+  T *row;
+
+  CANDLE_DEVICE void store(PackPlace place, const Pack<T, 1> &element) const { row[place.own] = element.lane[0]; }
+};
+
+// Neighbouring rows in LDS, BYTES at most. An element lies as far behind a boundary of 16 bytes as in x, so that memory
+// is read in whole packs wherever rows begin, and written so where y's rows begin alike.
+template <u32 BYTES, u32 BLOCK, class T>
+struct Stage {
+  static constexpr u32 LANES = 16 / sizeof(T);
+  static constexpr u32 PACKS = BYTES / 16 + 1;
+
+  Pack<T, LANES> *packs; // PACKS in LDS
+
+  CANDLE_DEVICE T *elements() const { return packs[0].lane; }
+
+  // From x on; returns how far behind the first pack's beginning that is. All threads of the block come.
+  CANDLE_DEVICE u32 read(const T *x, u32 count) const {
+    const Edges edges = edges_of(x, count);
+    const T *from = x - edges.shift;
+#pragma unroll 2
+    for (u32 p = edges.first + threadIdx.x; p < edges.end; p += BLOCK) packs[p] = load_pack<LANES>(from + p * LANES);
+    each_single(edges, count, [&](u32 i) { elements()[edges.shift + i] = x[i]; });
+    return edges.shift;
+  }
+
+  // What `read` returned a shift for, to y. All threads of the block come.
+  CANDLE_DEVICE void write(T *y, u32 count, u32 shift) const {
+    if (shift_of(y) != shift) {
+      for (u32 i = threadIdx.x; i < count; i += BLOCK) y[i] = elements()[shift + i];
+      return;
+    }
+    const Edges edges = edges_of(y, count);
+    T *to = y - edges.shift;
+#pragma unroll 2
+    for (u32 p = edges.first + threadIdx.x; p < edges.end; p += BLOCK) store_pack(to + p * LANES, packs[p]);
+    each_single(edges, count, [&](u32 i) { y[i] = elements()[edges.shift + i]; });
+  }
+
+private:
+  // Whole packs `first` to `end`, counted from the boundary before the rows, which begin `shift` elements behind that.
+  struct Edges {
+    u32 shift, first, end;
+  };
+
+  CANDLE_DEVICE static Edges edges_of(const T *at, u32 count) {
+    const u32 shift = shift_of(at), first = (shift + LANES - 1) / LANES;
+    return {shift, first, greatest(first, (shift + count) / LANES)};
+  }
+
+  // visit(the number of an element before the whole packs or behind them).
+  template <class F>
+  CANDLE_DEVICE static void each_single(Edges edges, u32 count, F visit) {
+    const u32 head = least(edges.first * LANES - edges.shift, count), behind = edges.end * LANES - edges.shift;
+    if (threadIdx.x < head) visit(threadIdx.x);
+    if (threadIdx.x < LANES && behind + threadIdx.x < count) visit(behind + threadIdx.x);
+  }
+};
+
+// work(a team's row of the result, the same row of x, whether it is the team's own), `at_once` rows of a block in LDS:
+// for rows of any length, of which as many as one wants fit into BYTES. Memory is read and written once.
+template <u32 BYTES, u32 BLOCK, class T, class F>
+CANDLE_DEVICE void for_staged_rows(T *y, const T *x, const Rows &rows, u32 at_once, F work) {
+  using Staging = Stage<BYTES, BLOCK, T>;
+  __shared__ Pack<T, Staging::LANES> packs[Staging::PACKS];
+  const Staging stage{packs};
+  const Team team{rows.width};
+  for (u64 first = u64(blockIdx.x) * at_once; first < rows.count; first += u64(gridDim.x) * at_once) {
+    const u64 left = rows.count - first, begin = first * rows.length;
+    const u32 taken = left < at_once ? u32(left) : at_once, count = taken * u32(rows.length);
+    const u32 shift = stage.read(x + begin, count);
+    __syncthreads();
+#pragma unroll 1
+    for (u32 tile = 0; tile < taken; tile += team.in_block()) {
+      const u32 own = tile + team.number();
+      const bool mine = own < taken;
+      T *row = stage.elements() + shift + (mine ? own * u32(rows.length) : 0);
+      work(StagedOut<T>{row}, StagedRow<T>(row, mine ? u32(rows.length) : 0, team), mine);
+    }
+    __syncthreads();
+    stage.write(y + begin, count, shift);
+    __syncthreads(); // nobody reads the next rows before
+  }
+}
 
 } // namespace candle

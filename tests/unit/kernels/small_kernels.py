@@ -47,8 +47,8 @@ def sources(*families: Source, header: str = HEADER) -> Sources:
     return Sources((Source("candle_rocm/twice.h", header, None, ()),), families)
 
 
-def loaded_family(*symbols: str, vgprs: int = 64, lds: int = 0) -> LoadedFamily:
-    """A family `small` with an op per symbol, on lines 2, 3, ... of its spec."""
+def loaded_family(*symbols: str, vgprs: int = 64, lds: int = 0, plain: Budget | None = None) -> LoadedFamily:
+    """A family `small` with an op per symbol, on lines 2, 3, ... of its spec; its only variant may have a budget."""
     operation = {"about": "A test's.", "types": {"dtype": "f32"}, "cpu": "f32", "expressions": {"any": "x"}}
     family = Family.model_validate(
         {
@@ -57,6 +57,7 @@ def loaded_family(*symbols: str, vgprs: int = 64, lds: int = 0) -> LoadedFamily:
             "source": "none",
             "launch": {"block": 256},
             "budget": Budget(vgprs=vgprs, lds=lds),
+            "variants": [{"name": "", "about": "A test's.", "budget": plain}],
             "contract": {"ulps": 0},
             "ops": [{"name": symbol.removesuffix("_f32"), **operation} for symbol in symbols],
         }

@@ -13,6 +13,7 @@ from codegen.errors import ExitCode, KernelRejected
 from codegen.kernels.architectures import architecture
 from codegen.kernels.code_object import KernelMetadata
 from codegen.kernels.compile import compile_kernels
+from codegen.kernels.model import Budget
 from codegen.kernels.resources import KernelResources, check_resources, read_resources
 
 if TYPE_CHECKING:
@@ -70,6 +71,13 @@ def test_registers_that_cost_no_wave_are_free() -> None:
     check_resources([needing(vgprs=96)], [loaded_family("twice_f32", vgprs=64, lds=1024)])
     (finding,) = findings(needing(vgprs=97))
     assert "needs 97 VGPRs of 64 allowed" in finding
+
+
+def test_a_variant_may_have_a_budget_of_its_own() -> None:
+    family = loaded_family("twice_f32", vgprs=32, lds=0, plain=Budget(vgprs=100, lds=2048))
+    check_resources([needing(on="gfx90a", vgprs=100, lds=2048)], [family])
+    with pytest.raises(KernelRejected, match="needs 101 VGPRs of 100 allowed"):
+        check_resources([needing(on="gfx90a", vgprs=101)], [family])
 
 
 @pytest.mark.parametrize(

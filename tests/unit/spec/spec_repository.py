@@ -105,6 +105,7 @@ class Repository:
 
 ALONE = (
     "specs/backend.yaml",
+    "specs/bench.yaml",
     "specs/hip_api.yaml",
     "specs/providers.yaml",
     "specs/kernels/fill.yaml",

@@ -27,6 +27,13 @@ impl Pointer {
     pub(crate) fn is_multiple_of(self, bytes: usize) -> bool {
         (self.0 as usize).is_multiple_of(bytes)
     }
+
+    /// Whether both addresses lie as far behind a multiple of so many bytes.
+    pub(crate) fn lies_like(self, other: Self, bytes: usize) -> bool {
+        (self.0 as usize)
+            .abs_diff(other.0 as usize)
+            .is_multiple_of(bytes)
+    }
 }
 
 /// A value that kernels take.

@@ -323,7 +323,7 @@ impl<'a, L: Launcher> Reduction<'a, L> {
 
     /// How a launch of so many lines is spread that takes `count` elements of each.
     fn spread(&self, lines: usize, count: usize) -> Spread {
-        if self.lines.step_less() {
+        if self.lines.step_less() && count > 1 {
             self.along_lines(lines, count)
         } else {
             self.across_lines(lines, count)
@@ -354,15 +354,20 @@ impl<'a, L: Launcher> Reduction<'a, L> {
         let block = table::BLOCK;
         let lanes = self.column_lanes();
         let across = lines.div_ceil(lanes).next_power_of_two();
-        let deep = (block / across.min(table::COLUMNS)).min(count.next_power_of_two());
-        let teams = Teams {
-            width: block / deep,
-            block,
-        };
-        let tiles = lines.div_ceil(lanes * teams.width);
         let per_processor = match lanes * self.element.size() {
             PACK => table::BLOCKS_OF_PACKS,
             _ => table::BLOCKS_PER_PROCESSOR,
+        };
+        let mut deep = (block / across.min(table::COLUMNS)).min(count.next_power_of_two());
+        // Of many lines, a thread takes as much as still leaves blocks for the whole card: there is less to merge.
+        let tiles = |deep: usize| lines.div_ceil(lanes * block / deep);
+        while deep > 1 && tiles(deep / 2) >= self.card.multiprocessors * per_processor {
+            deep /= 2;
+        }
+        let tiles = tiles(deep);
+        let teams = Teams {
+            width: block / deep,
+            block,
         };
         let most = count / deep / table::LEAST_PER_THREAD;
         let blocks = self.split(tiles, most, per_processor);
@@ -666,6 +671,15 @@ mod tests {
             (Element::U8, [100_003, 128], (16, true, [128, 3126, 32])),
             // 17 lines are 2 tiles of 16.
             (Element::F32, [100_003, 17], (16, false, [16, 6251, 16])),
+            // Many lines: 4 blocks for each of 4 multiprocessors, or 8 where there are no packs.
+            (Element::F32, [8, 16 * 1024], (256, true, [1024, 8, 1])),
+            (Element::F32, [8, 15 * 1024], (128, true, [512, 8, 1])),
+            (Element::F32, [8, 32 * 256 - 1], (256, false, [256, 8, 1])),
+            (
+                Element::F32,
+                [2000, 32 * 128 - 1],
+                (128, false, [128, 2000, 1]),
+            ),
             // Few elements: no deeper than these.
             (Element::F32, [3, 1000], (64, true, [256, 3, 1])),
         ] {

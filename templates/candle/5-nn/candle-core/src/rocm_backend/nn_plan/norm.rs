@@ -13,29 +13,37 @@ pub(crate) fn norm<L: Launcher>(
     eps: f32,
     y: Pointer,
 ) -> Result<(), L::Error> {
-    let mut others = parameters.to_vec();
-    others.push(y);
-    let rows = Rows::of(x, &others);
+    let rows = Rows::of(x, y, parameters);
     if rows.count == 0 {
         return Ok(());
     }
     let card = launcher.card();
     let holding = holding(x.element, launcher.tuning());
-    let (form, teams) = match rows.held_teams(holding, card) {
-        Some(teams) => (table::FORM_HELD, teams),
-        None => (table::FORM_STREAMED, rows.streamed_teams(holding, card)),
+    let staged = rows.staged_teams(table::STAGE, table::BLOCK, card);
+    let (form, teams) = match (staged, rows.held_teams(holding, card)) {
+        (Some((teams, _)), _) => (table::FORM_STAGED, teams),
+        (None, Some(teams)) if rows.packed => (table::FORM_HELD, teams),
+        (None, Some(teams)) => (table::FORM_UNALIGNED, teams),
+        (None, None) => (table::FORM_STREAMED, rows.streamed_teams(holding, card)),
     };
     let kernel = op.form(form, &[x.element])?;
     let packed = rows.pack(teams);
-    let blocks = teams.blocks(rows.count, launcher.limits().blocks);
+    let limit = launcher.limits().blocks;
+    let blocks = match staged {
+        Some((_, at_once)) => rows.count.div_ceil(at_once).min(limit),
+        None => teams.blocks(rows.count, limit),
+    };
+    let at_once = staged.map(|(_, at_once)| at_once as u32);
     let launch = Launch::new(launcher, kernel).threads(blocks, teams.block);
     let launch = launch.arg(&y).arg(&x.start);
     let launch = parameters
         .iter()
         .fold(launch, |launch, vector| launch.arg(vector));
+    let launch = launch.arg(&eps).arg(&packed);
+    let launch = at_once.iter().fold(launch, |launch, rows| launch.arg(rows));
     // SAFETY: the arguments of the op's kernels; x and y have an element for each of the rows', and the parameters are as
-    // long as a row.
-    unsafe { launch.arg(&eps).arg(&packed).enqueue() }
+    // long as a row. Of rows that a block has in LDS, so many fit there.
+    unsafe { launch.enqueue() }
 }
 
 fn holding(element: Element, tuning: Tuning) -> Holding {
@@ -89,22 +97,25 @@ mod tests {
         ] {
             let longest = held * table::LARGEST_BLOCK;
             let name = element.name();
-            let (held, streamed) = (
-                format!("rms_norm_{name}_held"),
-                format!("rms_norm_{name}_streamed"),
-            );
+            let of = |form| format!("rms_norm_{name}_{form}");
+            let (held, streamed) = (of("held"), of("streamed"));
             let kernel = |length| kernel_at(element, length, 0);
             assert_eq!(kernel(longest)?, held);
             assert_eq!(kernel(longest + pack)?, streamed);
             assert_eq!(kernel(2 * pack)?, held);
-            assert_eq!(kernel(2 * pack + 1)?, streamed);
+            assert_eq!(kernel(2 * pack + 1)?, of("staged"));
+            let of_wave = CARD.wave_size * 32 / element.wide_size();
+            assert_eq!(kernel(of_wave - 1)?, of("staged"));
+            assert_eq!(kernel(of_wave + 1)?, of("unaligned"));
+            assert_eq!(kernel(longest + 1)?, of("unaligned"));
+            assert_eq!(kernel(longest + pack + 1)?, streamed);
         }
         Ok(())
     }
 
     #[test]
     fn parameters_are_read_in_packs_as_well() -> Result<(), Refusal> {
-        for (at, form) in [(16, "held"), (4, "streamed")] {
+        for (at, form) in [(16, "held"), (4, "staged")] {
             let found = kernel_at(Element::F32, 64, at)?;
             assert_eq!(found, format!("rms_norm_f32_{form}"), "at {at}");
         }

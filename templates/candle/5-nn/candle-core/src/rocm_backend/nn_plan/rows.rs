@@ -10,6 +10,8 @@ pub(super) struct Rows {
     pub(super) element: Element,
     /// Whether every row of all operands begins and ends at a 16-byte boundary.
     pub(super) packed: bool,
+    /// Whether a row's result begins as far behind such a boundary as the row.
+    pub(super) alike: bool,
 }
 
 /// `candle::Rows`.
@@ -19,7 +21,6 @@ pub(super) struct KernelRows {
     count: u64,
     length: u64,
     width: u32,
-    packed: u32,
 }
 
 // SAFETY: the same fields in the same order, with C's layout on both sides.
@@ -36,18 +37,24 @@ pub(super) struct Holding {
     pub(super) largest_block: usize,
 }
 
+/// Bytes of a row in LDS that a member keeps in registers, in the type that it computes in: `candle::STAGED`.
+const STAGED_BYTES: usize = 32;
+/// Blocks of a multiprocessor that rows in LDS are dealt to, where rows are few.
+const BLOCKS_FOR_STAGES: usize = 4;
+
 impl Rows {
-    /// The rows along the last dimension of `x`. `others` is where the other operands begin, be they of x's shape or as
-    /// long as a row; all are contiguous.
-    pub(super) fn of(x: Contiguous<'_>, others: &[Pointer]) -> Self {
+    /// The rows along the last dimension of `x`. Their results begin at `y`, and parameters as long as a row at `others`;
+    /// all are contiguous.
+    pub(super) fn of(x: Contiguous<'_>, y: Pointer, others: &[Pointer]) -> Self {
         let length = x.shape.last().copied().unwrap_or(1);
-        let mut starts = others.iter().chain([&x.start]);
+        let mut starts = others.iter().chain([&x.start, &y]);
         let aligned = starts.all(|start| start.is_multiple_of(PACK));
         Self {
             count: x.shape.iter().rev().skip(1).product::<usize>() * length.min(1),
             length,
             element: x.element,
             packed: aligned && (length * x.element.size()).is_multiple_of(PACK),
+            alike: x.start.lies_like(y, PACK),
         }
     }
 
@@ -57,19 +64,19 @@ impl Rows {
             count: self.count as u64,
             length: self.length as u64,
             width: teams.width as u32,
-            packed: self.packed.into(),
         }
     }
 
-    /// Teams whose registers hold a row; `None` if rows are too long for a block, or not packed.
+    /// Teams whose registers hold a row; `None` if rows are too long for a block, or their results lie otherwise. Of rows that are not packed, members
+    /// have an element beside whole packs: those that `staged_teams` leaves are long enough for that.
     ///
     /// Where rows are many, a member holds as much as it can if more than a wave is needed: it has many loads under
     /// way. Where they do not fill the card, a member takes one pack, and many members work at a time.
     pub(super) fn held_teams(&self, holding: Holding, card: Card) -> Option<Teams> {
-        if !self.packed {
+        if !self.alike {
             return None;
         }
-        let packs = self.length * self.element.size() / PACK;
+        let packs = (self.length * self.element.size() / PACK).max(1);
         let most = |held: usize| held * self.element.size() / PACK;
         let (of_wave, of_block) = (most(holding.by_wave), most(holding.by_block));
         let few = card.is_idle_with(self.count, holding.block);
@@ -82,13 +89,36 @@ impl Rows {
         (packs <= width * of_block).then_some(Teams::of_blocks(width))
     }
 
+    /// Teams for rows that begin anywhere, of which a block has many in `stage` bytes of LDS, and how many it has at once;
+    /// `None` if the rows are packed or if the registers of a wave do not hold one.
+    pub(super) fn staged_teams(
+        &self,
+        stage: usize,
+        block: usize,
+        card: Card,
+    ) -> Option<(Teams, usize)> {
+        let held = STAGED_BYTES / self.element.wide_size();
+        let members = self.length.div_ceil(held).next_power_of_two();
+        if self.packed || members > card.wave_size {
+            return None;
+        }
+        let fit = stage / (self.length * self.element.size());
+        // Few rows are dealt to all multiprocessors.
+        let share = self
+            .count
+            .div_ceil(card.multiprocessors * BLOCKS_FOR_STAGES);
+        let at_once = fit.min(share).max(1);
+        // Where rows are few, more lanes share one.
+        let width = members.max((block / at_once).next_power_of_two());
+        let teams = Teams::of_lanes(width, card, block);
+        let in_block = block / teams.width;
+        let rounds = (at_once / in_block).max(1);
+        Some((teams, at_once.min(rounds * in_block)))
+    }
+
     /// Teams that read their rows as often as they need them.
     pub(super) fn streamed_teams(&self, holding: Holding, card: Card) -> Teams {
-        let steps = if self.packed {
-            self.length * self.element.size() / PACK
-        } else {
-            self.length
-        };
+        let steps = (self.length * self.element.size()).div_ceil(PACK);
         if steps <= card.wave_size * 4 {
             return Teams::of_lanes(steps, card, holding.block);
         }
@@ -118,7 +148,7 @@ mod tests {
     }
 
     fn rows(shape: &[usize]) -> Rows {
-        Rows::of(floats(Pointer::NULL, shape), &[])
+        Rows::of(floats(Pointer::NULL, shape), Pointer::NULL, &[])
     }
 
     #[test]
@@ -136,7 +166,11 @@ mod tests {
         assert!(!rows(&[3, 7]).packed);
         let (even, odd) = (Pointer::NULL, Pointer::NULL.offset(4));
         for (start, other) in [(even, odd), (odd, even)] {
-            assert!(!Rows::of(floats(start, &[3, 8]), &[other]).packed);
+            let of = |y, others: &[Pointer]| Rows::of(floats(start, &[3, 8]), y, others);
+            assert!(!of(other, &[]).packed);
+            assert!(!of(start, &[other]).packed);
+            assert!(of(start, &[]).alike && !of(other, &[]).alike);
+            assert!(of(start.offset(32), &[]).alike);
         }
     }
 
@@ -152,7 +186,9 @@ mod tests {
             let teams = rows(dims).held_teams(holding, CARD)?;
             Some(teams.width)
         };
-        assert_eq!(held(&[1000, 7]), None);
+        // Elements before and behind the packs do not count.
+        assert_eq!(held(&[1000, 1027]), Some(64));
+        assert_eq!(held(&[10, 16387]), Some(1024));
         assert_eq!(held(&[1000, 128]), Some(32));
         assert_eq!(held(&[1000, 1024]), Some(64));
         assert_eq!(held(&[1000, 1028]), Some(128));
@@ -166,10 +202,42 @@ mod tests {
         };
         let teams = rows(&[1000, 260]).held_teams(short, CARD);
         assert_eq!(teams, Some(Teams::of_blocks(128)));
+    }
+
+    #[test]
+    fn blocks_have_as_many_short_rows_at_once_as_fit() {
+        let staged = |dims: &[usize]| {
+            let found = rows(dims).staged_teams(16384, 256, CARD);
+            found.map(|(teams, at_once)| (teams.width, at_once))
+        };
+        // 4096 elements: a thread to a row of up to eight, and then two, four and so on.
+        assert_eq!(staged(&[1 << 20, 3]), Some((1, 1280)));
+        assert_eq!(staged(&[1 << 20, 7]), Some((1, 512)));
+        assert_eq!(staged(&[1 << 20, 9]), Some((2, 384)));
+        assert_eq!(staged(&[1 << 20, 58]), Some((8, 64)));
+        // 11 rows of 361 elements, for four waves: two rounds. A wave of 64 lanes holds 512 elements.
+        assert_eq!(staged(&[1 << 20, 361]), Some((64, 8)));
+        assert_eq!(staged(&[1 << 20, 511]), Some((64, 8)));
+        assert_eq!(staged(&[1 << 20, 513]), None);
+        assert_eq!(staged(&[1 << 20, 12]), None, "in packs");
+        // Few rows: 416 blocks.
+        assert_eq!(staged(&[416, 9]), Some((64, 1)));
+        assert_eq!(staged(&[8 * 416, 9]), Some((32, 8)));
+        assert_eq!(staged(&[8 * 416 + 1, 9]), Some((32, 8)));
+    }
+
+    #[test]
+    fn longer_rows_are_streamed_by_more_threads() {
+        let holding = Holding {
+            by_wave: 16,
+            by_block: 16,
+            block: 256,
+            largest_block: 1024,
+        };
         let streamed = |dims: &[usize]| rows(dims).streamed_teams(holding, CARD).width;
-        assert_eq!(streamed(&[10, 7]), 8);
+        assert_eq!(streamed(&[10, 7]), 2);
         assert_eq!(streamed(&[10, 255]), 64);
-        assert_eq!(streamed(&[10, 257]), 256);
+        assert_eq!(streamed(&[10, 257]), 64);
         assert_eq!(streamed(&[10, 1024]), 64);
         assert_eq!(streamed(&[10, 1028]), 256);
         assert_eq!(streamed(&[10, 16380]), 256);

@@ -15,21 +15,28 @@ pub(crate) fn softmax<L: Launcher>(
         launcher,
         y,
         x: x.start,
-        rows: Rows::of(x, &[y]),
+        rows: Rows::of(x, y, &[]),
     };
     let (rows, types) = (&softmax.rows, [x.element]);
     if rows.count == 0 {
         return Ok(());
     }
     let (card, tuning) = (launcher.card(), launcher.tuning());
-    let holding = holding(x.element, tuning);
+    let holding = holding(rows, tuning);
     let blocks = card.multiprocessors * table::BLOCKS_PER_PROCESSOR.on(tuning);
-    if let Some(teams) = rows.held_teams(holding, card) {
+    if let Some((teams, at_once)) = rows.staged_teams(table::STAGE, table::BLOCK, card) {
+        let kernel = table::SOFTMAX.form(table::FORM_STAGED, &types)?;
+        softmax.of_staged_rows(kernel, teams, at_once)
+    } else if let Some(teams) = rows.held_teams(holding, card) {
         let op = match x.element.size() == 2 && teams.width > card.wave_size {
             true => &table::SOFTMAX_PACKED,
             false => &table::SOFTMAX,
         };
-        softmax.of_rows(op.form(table::FORM_HELD, &types)?, teams)
+        let form = match rows.packed {
+            true => table::FORM_HELD,
+            false => table::FORM_UNALIGNED,
+        };
+        softmax.of_rows(op.form(form, &types)?, teams)
     } else if let Some(chunks) = chunks(rows, blocks) {
         let totals = table::SOFTMAX.form(table::FORM_TOTALS, &types)?;
         let results = table::SOFTMAX.form(table::FORM_CHUNKS, &types)?;
@@ -40,11 +47,13 @@ pub(crate) fn softmax<L: Launcher>(
     }
 }
 
-fn holding(element: Element, tuning: Tuning) -> Holding {
-    let (by_wave, by_block) = match element {
+fn holding(rows: &Rows, tuning: Tuning) -> Holding {
+    let (by_wave, by_block) = match rows.element {
         Element::F64 => (table::HELD_F64, table::HELD_F64),
-        Element::F16 | Element::BF16 => (table::HELD_16, table::HELD_PACKED),
-        _ => (table::HELD.on(tuning), table::HELD.on(tuning)),
+        Element::F16 | Element::BF16 if rows.packed => (table::HELD_16, table::HELD_PACKED),
+        Element::F16 | Element::BF16 => (table::HELD_16, table::UNALIGNED_PACKED),
+        _ if rows.packed => (table::HELD.on(tuning), table::HELD.on(tuning)),
+        _ => (table::UNALIGNED.on(tuning), table::UNALIGNED.on(tuning)),
     };
     Holding {
         by_wave,
@@ -89,6 +98,19 @@ impl<L: Launcher> Softmax<'_, L> {
         unsafe { launch.enqueue() }
     }
 
+    /// A team to each row of those that a block has in LDS.
+    fn of_staged_rows(&self, kernel: Kernel, teams: Teams, at_once: usize) -> Result<(), L::Error> {
+        let rows = self.rows.pack(teams);
+        let blocks = self.rows.count.div_ceil(at_once);
+        let blocks = blocks.min(self.launcher.limits().blocks);
+        let launch = Launch::new(self.launcher, kernel).threads(blocks, teams.block);
+        let launch = launch.arg(&self.y).arg(&self.x).arg(&rows);
+        let at_once = at_once as u32;
+        // SAFETY: the arguments of staged kernels; x and y have an element for each of the rows', and so many rows fit
+        // into a block's LDS.
+        unsafe { launch.arg(&at_once).enqueue() }
+    }
+
     /// A block to each chunk: first the largest element and the sum of every chunk, then the results.
     fn of_chunks(&self, totals: Kernel, results: Kernel, chunks: &Rows) -> Result<(), L::Error> {
         let launcher = self.launcher;
@@ -130,7 +152,7 @@ mod tests {
 
     /// The count and length of rows' chunks, where 16 blocks keep the card busy.
     fn chunked(shape: &[usize], element: Element) -> Option<(usize, usize)> {
-        let chunks = chunks(&Rows::of(of(shape, element), &[]), 16)?;
+        let chunks = chunks(&Rows::of(of(shape, element), Pointer::NULL, &[]), 16)?;
         Some((chunks.count, chunks.length))
     }
 
@@ -187,7 +209,12 @@ mod tests {
         assert_eq!(kernels(BF16, 64 * 16)?, ["softmax_packed_bf16_held"]);
         assert_eq!(kernels(F32, 64 * 8)?, ["softmax_f32_held"]);
         assert_eq!(kernels(F64, 64 * 8)?, ["softmax_f64_held"]);
-        assert_eq!(kernels(F16, 1001)?, ["softmax_f16_streamed"], "no packs");
+        // No packs: in LDS as long as a wave holds a row, then in registers as well.
+        assert_eq!(kernels(F16, 511)?, ["softmax_f16_staged"]);
+        assert_eq!(kernels(F16, 1001)?, ["softmax_packed_f16_unaligned"]);
+        assert_eq!(kernels(F32, 1001)?, ["softmax_f32_unaligned"]);
+        assert_eq!(kernels(F64, 8 * 1024 + 1)?, ["softmax_f64_unaligned"]);
+        assert_eq!(kernels(F64, 8 * 1024 + 3)?, ["softmax_f64_streamed"]);
         // Rows longer than 1024 threads hold: in chunks, if they are few.
         let longest = 1024 * table::HELD.on(Tuning::of("any"));
         assert_eq!(kernels(F32, longest)?, ["softmax_f32_held"]);
