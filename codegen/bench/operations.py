@@ -364,6 +364,16 @@ def gather(x: Operand, dim: int) -> Row:
     )
 
 
+def _adding(own: Callable[..., None], dim: int) -> Callable[[Kernels, Sequence[Tensor]], Tensor]:
+    """What adds to the first of some tensors, in place."""
+
+    def ours(kernels: Kernels, tensors: Sequence[Tensor]) -> Tensor:
+        own(kernels, *tensors, dim)
+        return tensors[0]
+
+    return ours
+
+
 def index_add(y: Operand, dim: int, number: int) -> Row:
     """`number` slices added to those of y at random places of a dimension."""
     from codegen.device.ops.index_add import index_add as own
@@ -371,16 +381,12 @@ def index_add(y: Operand, dim: int, number: int) -> Row:
     shape = y.viewed
     added = (*shape[:dim], number, *shape[dim + 1 :])
 
-    def ours(kernels: Kernels, tensors: Sequence[Tensor]) -> Tensor:
-        own(kernels, tensors[0], tensors[1], tensors[2], dim)
-        return tensors[0]
-
     return Row(
         f"index_add of dim {dim}",
         y.dtype,
         f"{number} into {y}",
         (y, Operand("i64", (number,), f"below:{shape[dim]}"), Operand(y.dtype, added)),
-        ours,
+        _adding(own, dim),
         lambda _, t: t[0].index_add_(dim, t[1], t[2]),
         3 * _bytes(y.dtype, added),
         limit="rival",
@@ -396,16 +402,12 @@ def scatter_add(y: Operand, dim: int, number: int) -> Row:
     shape = y.viewed
     added = (*shape[:dim], number, *shape[dim + 1 :])
 
-    def ours(kernels: Kernels, tensors: Sequence[Tensor]) -> Tensor:
-        own(kernels, tensors[0], tensors[1], tensors[2], dim)
-        return tensors[0]
-
     return Row(
         f"scatter_add of dim {dim}",
         y.dtype,
         f"{size_of(added)} into {y}",
         (y, Operand("i64", added, f"below:{shape[dim]}"), Operand(y.dtype, added)),
-        ours,
+        _adding(own, dim),
         lambda _, t: t[0].scatter_add_(dim, t[1], t[2]),
         2 * y.bytes + _bytes(y.dtype, added) + _bytes("i64", added),
         limit="rival",
