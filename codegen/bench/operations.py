@@ -66,6 +66,11 @@ def _torch_type(torch: Any, kind: str) -> Any:
     return getattr(torch, names[kind])
 
 
+def _cut(shape: tuple[int, ...], dim: int, length: int) -> tuple[int, ...]:
+    """The shape with another length along a dimension."""
+    return (*shape[:dim], length, *shape[dim + 1 :])
+
+
 def _sizes(inputs: Sequence[Operand]) -> str:
     return ", ".join(dict.fromkeys(map(str, inputs)))
 
@@ -229,7 +234,7 @@ def reduce(op: str, x: Operand, dim: int) -> Row:
         return torch.cat((result.double(), norms))
 
     kind = "u32" if op.startswith("arg") else x.dtype
-    results = _bytes(kind, (*x.viewed[:dim], *x.viewed[dim + 1 :]))
+    results = _bytes(kind, _cut(x.viewed, dim, 1))
     seen = {"argmax": at_places(dim), "argmin": at_places(dim), "sum": beside_summands}
     return Row(
         f"{op} of dim {dim}",
@@ -336,7 +341,7 @@ def index_select(x: Operand, dim: int, number: int) -> Row:
     from codegen.device.ops.indexing import index_select as own
 
     shape = x.viewed
-    picked = (*shape[:dim], number, *shape[dim + 1 :])
+    picked = _cut(shape, dim, number)
     return Row(
         f"index_select of dim {dim}",
         x.dtype,
@@ -379,8 +384,7 @@ def index_add(y: Operand, dim: int, number: int) -> Row:
     from codegen.device.ops.index_add import index_add as own
 
     shape = y.viewed
-    added = (*shape[:dim], number, *shape[dim + 1 :])
-
+    added = _cut(shape, dim, number)
     return Row(
         f"index_add of dim {dim}",
         y.dtype,
@@ -400,8 +404,7 @@ def scatter_add(y: Operand, dim: int, number: int) -> Row:
     from codegen.device.ops.scatter_add import scatter_add as own
 
     shape = y.viewed
-    added = (*shape[:dim], number, *shape[dim + 1 :])
-
+    added = _cut(shape, dim, number)
     return Row(
         f"scatter_add of dim {dim}",
         y.dtype,

@@ -12,7 +12,7 @@ from codegen import terminal
 from codegen.cli.options import as_json, note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from codegen.bench.model import Measured, Row
     from codegen.bench.results import Run
@@ -70,7 +70,7 @@ def command(
 ) -> None:
     """Time every kernel family on the GPU, alternating with PyTorch if it is installed, and check each result.
 
-    Exit 8 if a result is wrong, or if no result was compared.
+    Exit 8 if a result is wrong, if a drawn row ends with an error, or if no result was compared.
 
     Needs a GPU. To use other libraries than ROCm's, set $CANDLE_ROCM_HIP to a folder with libamdhip64.so and
     libhiprtc.so.
@@ -121,8 +121,10 @@ def _chosen(wanted: tuple[str, ...], numbers: Sequence[int], seed: int) -> list[
     from codegen.errors import UsageError
     from codegen.spec.bench import load_drawing
 
-    drawing = load_drawing()
-    known = [drawn(drawing, seed, number) for number in numbers] if numbers else rows()
+    known: Iterable[Row] = rows()
+    if numbers:
+        drawing = load_drawing()
+        known = (drawn(drawing, seed, number) for number in numbers)
     chosen = [row for row in known if not wanted or any(text in row.name for text in wanted)]
     if not chosen:
         raise UsageError(f"no row is called {' or '.join(wanted)}", remedy="leave out --only to run all rows")

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from codegen.errors import InputOutputError, SpecInvalid
+from codegen.errors import InputOutputError
 from codegen.paths import repository_root
-from codegen.spec.document import read_document
 from codegen.spec.model import Model
-from codegen.spec.validation import validate
+from codegen.spec.validation import parsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,12 +56,7 @@ class Drawing(Model):
 
 def parse_drawing(content: bytes) -> Drawing:
     """The drawing in `content`. Raises SpecInvalid with every finding and its place."""
-    document = read_document(BENCH, content)
-    spec, problems = validate(document, Drawing)
-    findings = [*document.problems, *problems]
-    if findings or spec is None:
-        raise SpecInvalid(findings, remedy=f"The top of {BENCH} explains the keys.")
-    return spec
+    return parsed(BENCH, content, Drawing, remedy=f"The top of {BENCH} explains the keys.")
 
 
 def load_drawing(root: Path | None = None) -> Drawing:

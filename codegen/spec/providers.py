@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from codegen.errors import Problem, SpecInvalid
-from codegen.spec.document import MappingNode, read_document
+from codegen.spec.document import MappingNode
 from codegen.spec.model import Model, Reason
-from codegen.spec.validation import validate
+from codegen.spec.validation import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from codegen.errors import Problem
     from codegen.spec.document import Document
 
 PROVIDERS = "specs/providers.yaml"
@@ -66,14 +66,13 @@ class Providers(Model):
 
 def parse_providers(content: bytes) -> Providers:
     """The providers in `content`. Raises SpecInvalid with every finding and its place."""
-    document = read_document(PROVIDERS, content)
-    spec, problems = validate(document, Providers)
-    findings = [*document.problems, *problems]
-    if spec is not None:
-        findings += _inconsistencies(spec, document)
-    if findings or spec is None:
-        raise SpecInvalid(findings, remedy=f"The top of {PROVIDERS} explains the keys.")
-    return spec
+    return parsed(
+        PROVIDERS,
+        content,
+        Providers,
+        remedy=f"The top of {PROVIDERS} explains the keys.",
+        inconsistencies=_inconsistencies,
+    )
 
 
 def _inconsistencies(spec: Providers, document: Document) -> Iterator[Problem]:

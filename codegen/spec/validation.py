@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from codegen.spec.document import ListNode, MappingNode, Mark, Node, ScalarNode, plain
+from codegen.errors import SpecInvalid
+from codegen.spec.document import ListNode, MappingNode, Mark, Node, ScalarNode, plain, read_document
 from codegen.spec.wording import described, did_you_mean, one_of, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from codegen.errors import Problem
     from codegen.spec.document import Document
@@ -41,6 +42,28 @@ def validate(document: Document, model: type[M]) -> tuple[M | None, tuple[Proble
         findings[()] = (Mark(1, 1), f"a value in this file cannot be used: {error}")
     problems = tuple(document.problem(message, mark) for mark, message in findings.values())
     return (None if problems else instance), problems
+
+
+def parsed(
+    file: str,
+    content: bytes,
+    model: type[M],
+    *,
+    remedy: str,
+    inconsistencies: Callable[[M, Document], Iterable[Problem]] = lambda _, __: (),
+) -> M:
+    """The model's instance that the file `file` with this content is.
+
+    Raises SpecInvalid with every finding and its place, `inconsistencies` of a valid instance among them.
+    """
+    document = read_document(file, content)
+    spec, problems = validate(document, model)
+    findings = [*document.problems, *problems]
+    if spec is not None:
+        findings += inconsistencies(spec, document)
+    if findings or spec is None:
+        raise SpecInvalid(findings, remedy=remedy)
+    return spec
 
 
 def _quoted_scalars(node: Node, declared: Any, path: Path) -> Iterator[tuple[Path, tuple[Mark, str]]]:

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from codegen.errors import SpecInvalid
-from codegen.spec.document import read_document
 from codegen.spec.model import Model, Reason
-from codegen.spec.validation import validate
+from codegen.spec.validation import parsed
 from codegen.verify.steps import STEPS
 
 if TYPE_CHECKING:
@@ -65,14 +63,13 @@ class Acceptance(Model):
 
 def parse_acceptance(content: bytes) -> Acceptance:
     """The lines in `content`. Raises SpecInvalid with every finding and its place."""
-    document = read_document(ACCEPTANCE, content)
-    spec, problems = validate(document, Acceptance)
-    findings = [*document.problems, *problems]
-    if spec is not None:
-        findings += _inconsistencies(spec, document)
-    if findings or spec is None:
-        raise SpecInvalid(findings, remedy=f"The head of {ACCEPTANCE} says what the keys mean.")
-    return spec
+    return parsed(
+        ACCEPTANCE,
+        content,
+        Acceptance,
+        remedy=f"The head of {ACCEPTANCE} says what the keys mean.",
+        inconsistencies=_inconsistencies,
+    )
 
 
 def _inconsistencies(spec: Acceptance, document: Document) -> Iterator[Problem]:

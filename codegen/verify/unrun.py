@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from codegen.errors import InputOutputError, SpecInvalid
+from codegen.errors import InputOutputError
 from codegen.paths import repository_root
-from codegen.spec.document import read_document
 from codegen.spec.model import Model, Reason
-from codegen.spec.validation import validate
+from codegen.spec.validation import parsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,12 +56,7 @@ class UnrunTests(Model):
 
 def parse_unrun(content: bytes) -> UnrunTests:
     """The lists in `content`. Raises SpecInvalid with every finding and its place."""
-    document = read_document(UNRUN, content)
-    spec, problems = validate(document, UnrunTests)
-    findings = [*document.problems, *problems]
-    if findings or spec is None:
-        raise SpecInvalid(findings, remedy=f"The head of {UNRUN} says what the keys mean.")
-    return spec
+    return parsed(UNRUN, content, UnrunTests, remedy=f"The head of {UNRUN} says what the keys mean.")
 
 
 def load_unrun(root: Path | None = None) -> UnrunTests:

@@ -88,8 +88,8 @@ CANDLE_DEVICE Total<Wide<T>> total_of(Row row) {
   return combined<T>(total, row.team);
 }
 
-template <class T, class Out, class Row>
-CANDLE_DEVICE void write_softmax(Out y, Row row, Total<Wide<T>> total) {
+template <class T, class Row>
+CANDLE_DEVICE void write_softmax(RowOut<T> y, Row row, Total<Wide<T>> total) {
   const Wide<T> scale = 1 / total.sum;
   row.each_pack([&](auto &x, PackPlace place) {
 #pragma unroll
@@ -99,10 +99,10 @@ CANDLE_DEVICE void write_softmax(Out y, Row row, Total<Wide<T>> total) {
 }
 
 // Traffic: each element is read from memory once and, by the team that has just read it, from cache once more.
-template <class T, class Out, class Row>
-CANDLE_DEVICE void softmax_streamed(Out y, Row row, bool mine) {
+template <class T, class Row>
+CANDLE_DEVICE void softmax_streamed(RowOut<T> y, Row row, bool mine) {
   const Total<Wide<T>> total = total_of<T>(row);
-  if (mine) write_softmax<T>(y, row, total);
+  if (mine) write_softmax(y, row, total);
 }
 
 template <class Row, class T>
@@ -123,7 +123,7 @@ template <class T>
 CANDLE_DEVICE void softmax_streamed_rows(T *__restrict__ y, const T *__restrict__ x, const Rows &rows) {
   const Team team{rows.width};
   for_rows(y, x, rows, team, [&](RowOut<T> to, RowIn<T> from, bool mine) {
-    softmax_streamed<T>(to, StreamedRow<T>(to.tile + to.offset, from.tile + from.offset, rows.length, team), mine);
+    softmax_streamed(to, StreamedRow<T>(to.tile + to.offset, from.tile + from.offset, rows.length, team), mine);
   });
 }
 
@@ -169,7 +169,7 @@ CANDLE_DEVICE void softmax_chunks(T *__restrict__ y, const T *__restrict__ x, co
     }
     const Total<Value> total = combined<T>(own, team);
     const RowOut<T> to = {y + chunk.start, 0};
-    write_softmax<T>(to, StreamedRow<T>(y + chunk.start, x + chunk.start, chunk.length, team), total);
+    write_softmax(to, StreamedRow<T>(y + chunk.start, x + chunk.start, chunk.length, team), total);
   });
 }
 

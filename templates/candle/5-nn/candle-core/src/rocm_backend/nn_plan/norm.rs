@@ -1,5 +1,5 @@
 //! Normalisations along the last dimension.
-use super::rows::{Holding, Rows};
+use super::rows::{Dealt, Holding, Rows};
 use crate::rocm_backend::plan::table::{norm as table, Element};
 use crate::rocm_backend::plan::{Contiguous, Launch, Launcher, Op, Pointer, Tuning};
 
@@ -19,28 +19,26 @@ pub(crate) fn norm<L: Launcher>(
     }
     let card = launcher.card();
     let holding = holding(x.element, launcher.tuning());
-    let staged = rows.staged_teams(table::STAGE, table::BLOCK, card);
-    let (form, teams) = match (staged, rows.held_teams(holding, card)) {
-        (Some((teams, _)), _) => (table::FORM_STAGED, teams),
-        (None, Some(teams)) if rows.packed => (table::FORM_HELD, teams),
-        (None, Some(teams)) => (table::FORM_UNALIGNED, teams),
-        (None, None) => (table::FORM_STREAMED, rows.streamed_teams(holding, card)),
+    let (form, teams, at_once) = match rows.dealt(holding, card) {
+        Dealt::Staged(teams, at_once) => (table::FORM_STAGED, teams, Some(at_once)),
+        Dealt::Held(teams) => (table::FORM_HELD, teams, None),
+        Dealt::Unaligned(teams) => (table::FORM_UNALIGNED, teams, None),
+        Dealt::Beyond => {
+            let teams = rows.streamed_teams(holding, card);
+            (table::FORM_STREAMED, teams, None)
+        }
     };
     let kernel = op.form(form, &[x.element])?;
     let packed = rows.pack(teams);
-    let limit = launcher.limits().blocks;
-    let blocks = match staged {
-        Some((_, at_once)) => rows.count.div_ceil(at_once).min(limit),
-        None => teams.blocks(rows.count, limit),
-    };
-    let at_once = staged.map(|(_, at_once)| at_once as u32);
+    let blocks = rows.blocks(teams, at_once, launcher.limits().blocks);
+    let at_once = at_once.map(|rows| rows as u32);
     let launch = Launch::new(launcher, kernel).threads(blocks, teams.block);
     let launch = launch.arg(&y).arg(&x.start);
     let launch = parameters
         .iter()
         .fold(launch, |launch, vector| launch.arg(vector));
     let launch = launch.arg(&eps).arg(&packed);
-    let launch = at_once.iter().fold(launch, |launch, rows| launch.arg(rows));
+    let launch = at_once.iter().fold(launch, Launch::arg);
     // SAFETY: the arguments of the op's kernels; x and y have an element for each of the rows', and the parameters are as
     // long as a row. Of rows that a block has in LDS, so many fit there.
     unsafe { launch.enqueue() }
@@ -57,6 +55,7 @@ fn holding(element: Element, tuning: Tuning) -> Holding {
         by_block: held,
         block: table::BLOCK,
         largest_block: table::LARGEST_BLOCK,
+        stage: table::STAGE,
     }
 }
 

@@ -35,6 +35,21 @@ pub(super) struct Holding {
     pub(super) by_block: usize,
     pub(super) block: usize,
     pub(super) largest_block: usize,
+    /// Bytes of short rows that a block has in LDS.
+    pub(super) stage: usize,
+}
+
+/// Who takes the rows, and with kernels of which kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dealt {
+    /// Short rows that begin anywhere: a block has so many of them in LDS at once.
+    Staged(Teams, usize),
+    /// Packed rows that registers hold.
+    Held(Teams),
+    /// Rows that registers hold and that begin anywhere.
+    Unaligned(Teams),
+    /// Rows that are too long for that, or whose results lie otherwise.
+    Beyond,
 }
 
 /// Bytes of a row in LDS that a member keeps in registers, in the type that it computes in: `candle::STAGED`.
@@ -67,12 +82,34 @@ impl Rows {
         }
     }
 
-    /// Teams whose registers hold a row; `None` if rows are too long for a block, or their results lie otherwise. Of rows that are not packed, members
-    /// have an element beside whole packs: those that `staged_teams` leaves are long enough for that.
+    /// How the rows are dealt.
+    pub(super) fn dealt(&self, holding: Holding, card: Card) -> Dealt {
+        if let Some((teams, at_once)) = self.staged_teams(holding, card) {
+            return Dealt::Staged(teams, at_once);
+        }
+        match self.held_teams(holding, card) {
+            Some(teams) if self.packed => Dealt::Held(teams),
+            Some(teams) => Dealt::Unaligned(teams),
+            None => Dealt::Beyond,
+        }
+    }
+
+    /// Blocks for all rows, which have so many `at_once` or a row to each team; `most` stride over the rest.
+    pub(super) fn blocks(&self, teams: Teams, at_once: Option<usize>, most: usize) -> usize {
+        match at_once {
+            Some(rows) => self.count.div_ceil(rows).min(most),
+            None => teams.blocks(self.count, most),
+        }
+    }
+
+    /// Teams whose registers hold a row; `None` if rows are too long for a block, or their results lie otherwise.
+    ///
+    /// Of rows that are not packed, members have an element beside whole packs: those that `staged_teams` leaves are long
+    /// enough for that.
     ///
     /// Where rows are many, a member holds as much as it can if more than a wave is needed: it has many loads under
     /// way. Where they do not fill the card, a member takes one pack, and many members work at a time.
-    pub(super) fn held_teams(&self, holding: Holding, card: Card) -> Option<Teams> {
+    fn held_teams(&self, holding: Holding, card: Card) -> Option<Teams> {
         if !self.alike {
             return None;
         }
@@ -89,29 +126,24 @@ impl Rows {
         (packs <= width * of_block).then_some(Teams::of_blocks(width))
     }
 
-    /// Teams for rows that begin anywhere, of which a block has many in `stage` bytes of LDS, and how many it has at once;
+    /// Teams for rows that begin anywhere, of which a block has many in LDS, and how many it has at once;
     /// `None` if the rows are packed or if the registers of a wave do not hold one.
-    pub(super) fn staged_teams(
-        &self,
-        stage: usize,
-        block: usize,
-        card: Card,
-    ) -> Option<(Teams, usize)> {
+    fn staged_teams(&self, holding: Holding, card: Card) -> Option<(Teams, usize)> {
         let held = STAGED_BYTES / self.element.wide_size();
         let members = self.length.div_ceil(held).next_power_of_two();
         if self.packed || members > card.wave_size {
             return None;
         }
-        let fit = stage / (self.length * self.element.size());
+        let fit = holding.stage / (self.length * self.element.size());
         // Few rows are dealt to all multiprocessors.
         let share = self
             .count
             .div_ceil(card.multiprocessors * BLOCKS_FOR_STAGES);
         let at_once = fit.min(share).max(1);
         // Where rows are few, more lanes share one.
-        let width = members.max((block / at_once).next_power_of_two());
-        let teams = Teams::of_lanes(width, card, block);
-        let in_block = block / teams.width;
+        let width = members.max((holding.block / at_once).next_power_of_two());
+        let teams = Teams::of_lanes(width, card, holding.block);
+        let in_block = teams.block / teams.width;
         let rounds = (at_once / in_block).max(1);
         Some((teams, at_once.min(rounds * in_block)))
     }
@@ -137,6 +169,14 @@ mod tests {
     const CARD: Card = Card {
         wave_size: 64,
         multiprocessors: 104,
+    };
+
+    const HOLDING: Holding = Holding {
+        by_wave: 16,
+        by_block: 16,
+        block: 256,
+        largest_block: 1024,
+        stage: 16384,
     };
 
     fn floats(start: Pointer, shape: &[usize]) -> Contiguous<'_> {
@@ -176,14 +216,8 @@ mod tests {
 
     #[test]
     fn registers_hold_rows_that_are_not_too_long() {
-        let holding = Holding {
-            by_wave: 16,
-            by_block: 16,
-            block: 256,
-            largest_block: 1024,
-        };
         let held = |dims: &[usize]| {
-            let teams = rows(dims).held_teams(holding, CARD)?;
+            let teams = rows(dims).held_teams(HOLDING, CARD)?;
             Some(teams.width)
         };
         // Elements before and behind the packs do not count.
@@ -198,7 +232,7 @@ mod tests {
         // At least two waves: rows of 65 packs, of which a thread of a block holds four, but one of a wave just one.
         let short = Holding {
             by_wave: 4,
-            ..holding
+            ..HOLDING
         };
         let teams = rows(&[1000, 260]).held_teams(short, CARD);
         assert_eq!(teams, Some(Teams::of_blocks(128)));
@@ -207,7 +241,7 @@ mod tests {
     #[test]
     fn blocks_have_as_many_short_rows_at_once_as_fit() {
         let staged = |dims: &[usize]| {
-            let found = rows(dims).staged_teams(16384, 256, CARD);
+            let found = rows(dims).staged_teams(HOLDING, CARD);
             found.map(|(teams, at_once)| (teams.width, at_once))
         };
         // 4096 elements: a thread to a row of up to eight, and then two, four and so on.
@@ -228,13 +262,7 @@ mod tests {
 
     #[test]
     fn longer_rows_are_streamed_by_more_threads() {
-        let holding = Holding {
-            by_wave: 16,
-            by_block: 16,
-            block: 256,
-            largest_block: 1024,
-        };
-        let streamed = |dims: &[usize]| rows(dims).streamed_teams(holding, CARD).width;
+        let streamed = |dims: &[usize]| rows(dims).streamed_teams(HOLDING, CARD).width;
         assert_eq!(streamed(&[10, 7]), 2);
         assert_eq!(streamed(&[10, 255]), 64);
         assert_eq!(streamed(&[10, 257]), 64);

@@ -1,5 +1,5 @@
 //! Softmax along the last dimension.
-use super::rows::{Holding, Rows};
+use super::rows::{Dealt, Holding, Rows};
 use crate::rocm_backend::plan::table::{softmax as table, Element};
 use crate::rocm_backend::plan::{
     Contiguous, Kernel, Launch, Launcher, Pointer, Teams, Tuning, PACK,
@@ -24,26 +24,34 @@ pub(crate) fn softmax<L: Launcher>(
     let (card, tuning) = (launcher.card(), launcher.tuning());
     let holding = holding(rows, tuning);
     let blocks = card.multiprocessors * table::BLOCKS_PER_PROCESSOR.on(tuning);
-    if let Some((teams, at_once)) = rows.staged_teams(table::STAGE, table::BLOCK, card) {
-        let kernel = table::SOFTMAX.form(table::FORM_STAGED, &types)?;
-        softmax.of_staged_rows(kernel, teams, at_once)
-    } else if let Some(teams) = rows.held_teams(holding, card) {
-        let op = match x.element.size() == 2 && teams.width > card.wave_size {
-            true => &table::SOFTMAX_PACKED,
-            false => &table::SOFTMAX,
-        };
-        let form = match rows.packed {
-            true => table::FORM_HELD,
-            false => table::FORM_UNALIGNED,
-        };
-        softmax.of_rows(op.form(form, &types)?, teams)
-    } else if let Some(chunks) = chunks(rows, blocks) {
-        let totals = table::SOFTMAX.form(table::FORM_TOTALS, &types)?;
-        let results = table::SOFTMAX.form(table::FORM_CHUNKS, &types)?;
-        softmax.of_chunks(totals, results, &chunks)
-    } else {
-        let kernel = table::SOFTMAX.form(table::FORM_STREAMED, &types)?;
-        softmax.of_rows(kernel, rows.streamed_teams(holding, card))
+    let held = |teams: Teams| match x.element.size() == 2 && teams.width > card.wave_size {
+        true => &table::SOFTMAX_PACKED,
+        false => &table::SOFTMAX,
+    };
+    match rows.dealt(holding, card) {
+        Dealt::Staged(teams, at_once) => {
+            let kernel = table::SOFTMAX.form(table::FORM_STAGED, &types)?;
+            softmax.of_rows(kernel, teams, Some(at_once))
+        }
+        Dealt::Held(teams) => {
+            softmax.of_rows(held(teams).form(table::FORM_HELD, &types)?, teams, None)
+        }
+        Dealt::Unaligned(teams) => softmax.of_rows(
+            held(teams).form(table::FORM_UNALIGNED, &types)?,
+            teams,
+            None,
+        ),
+        Dealt::Beyond => match chunks(rows, blocks) {
+            Some(chunks) => {
+                let totals = table::SOFTMAX.form(table::FORM_TOTALS, &types)?;
+                let results = table::SOFTMAX.form(table::FORM_CHUNKS, &types)?;
+                softmax.of_chunks(totals, results, &chunks)
+            }
+            None => {
+                let kernel = table::SOFTMAX.form(table::FORM_STREAMED, &types)?;
+                softmax.of_rows(kernel, rows.streamed_teams(holding, card), None)
+            }
+        },
     }
 }
 
@@ -60,6 +68,7 @@ fn holding(rows: &Rows, tuning: Tuning) -> Holding {
         by_block,
         block: table::BLOCK,
         largest_block: table::LARGEST_BLOCK,
+        stage: table::STAGE,
     }
 }
 
@@ -88,27 +97,24 @@ struct Softmax<'a, L> {
 }
 
 impl<L: Launcher> Softmax<'_, L> {
-    /// A team to each row.
-    fn of_rows(&self, kernel: Kernel, teams: Teams) -> Result<(), L::Error> {
+    /// A team to each row, `at_once` of those that a block has in LDS.
+    fn of_rows(
+        &self,
+        kernel: Kernel,
+        teams: Teams,
+        at_once: Option<usize>,
+    ) -> Result<(), L::Error> {
         let rows = self.rows.pack(teams);
-        let blocks = teams.blocks(self.rows.count, self.launcher.limits().blocks);
+        let blocks = self
+            .rows
+            .blocks(teams, at_once, self.launcher.limits().blocks);
+        let at_once = at_once.map(|rows| rows as u32);
         let launch = Launch::new(self.launcher, kernel).threads(blocks, teams.block);
         let launch = launch.arg(&self.y).arg(&self.x).arg(&rows);
-        // SAFETY: the arguments of held and streamed kernels; x and y have an element for each of the rows'.
+        let launch = at_once.iter().fold(launch, Launch::arg);
+        // SAFETY: the arguments of held, staged and streamed kernels; x and y have an element for each of the rows', and
+        // so many rows fit into a block's LDS.
         unsafe { launch.enqueue() }
-    }
-
-    /// A team to each row of those that a block has in LDS.
-    fn of_staged_rows(&self, kernel: Kernel, teams: Teams, at_once: usize) -> Result<(), L::Error> {
-        let rows = self.rows.pack(teams);
-        let blocks = self.rows.count.div_ceil(at_once);
-        let blocks = blocks.min(self.launcher.limits().blocks);
-        let launch = Launch::new(self.launcher, kernel).threads(blocks, teams.block);
-        let launch = launch.arg(&self.y).arg(&self.x).arg(&rows);
-        let at_once = at_once as u32;
-        // SAFETY: the arguments of staged kernels; x and y have an element for each of the rows', and so many rows fit
-        // into a block's LDS.
-        unsafe { launch.arg(&at_once).enqueue() }
     }
 
     /// A block to each chunk: first the largest element and the sum of every chunk, then the results.
