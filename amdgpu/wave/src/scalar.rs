@@ -6,6 +6,7 @@ use crate::state::Wave;
 use crate::vector::Done;
 
 /// Executes a scalar instruction with registers. Jumps are the block's.
+#[allow(clippy::neg_cmp_op_on_partial_ord, reason = "a comparison with no number is false, and so its negation true")]
 pub fn run(program: &Program, step: &Step, wave: &mut Wave) -> Done {
     let (name, instruction) = (&*step.name, &step.instruction);
     let declared = |field: &str| instruction.declared(field).map_or(32, |declared| declared.bits);
@@ -54,6 +55,14 @@ pub fn run(program: &Program, step: &Step, wave: &mut Wave) -> Done {
         "S_CVT_U32_F32" => (Some((f(a) as u32).into()), None),
         "S_CMP_EQ_F32" => (None, Some(f(a) == f(b))),
         "S_CMP_NEQ_F32" => (None, Some(f(a) != f(b))),
+        "S_CMP_LT_F32" => (None, Some(f(a) < f(b))),
+        "S_CMP_LE_F32" => (None, Some(f(a) <= f(b))),
+        "S_CMP_GT_F32" => (None, Some(f(a) > f(b))),
+        "S_CMP_GE_F32" => (None, Some(f(a) >= f(b))),
+        "S_CMP_NLT_F32" => (None, Some(!(f(a) < f(b)))),
+        "S_CMP_NLE_F32" => (None, Some(!(f(a) <= f(b)))),
+        "S_CMP_NGT_F32" => (None, Some(!(f(a) > f(b)))),
+        "S_CMP_NGE_F32" => (None, Some(!(f(a) >= f(b)))),
         "S_MIN_U32" => (Some(a.min(b)), Some(a < b)),
         "S_MAX_U32" => (Some(a.max(b)), Some(a >= b)),
         "S_MIN_I32" => (Some(signed(a).min(signed(b)) as u64), Some(signed(a) < signed(b))),
