@@ -11,18 +11,20 @@ struct Rows {
   u64 left, right;
   const u32 *order; // places along n sorted by index, equal ones in the order of the source; null if not sorted
   u32 n;
-  u32 parts; // that blocks cut a row into, following each other in y
+  u32 parts;     // that teams of threads cut a row into, following each other in y
+  u32 log2_team; // of the threads that have a part
 };
 
-// What a block works on: a stretch of the rows that have the index at one place along n. A thread has LANES elements of
-// it: neighbours, moved together, where rows are whole packs (16 bytes, but no more sums than registers should hold),
-// else one of every blockDim.x, so that a wave still moves neighbours.
-template <class T>
+// What a team works on, which is perhaps alone in its block: a stretch of the rows that have the index at one place
+// along n. A thread has LANES elements of it: neighbours, moved together, where rows are whole packs (16 bytes, but no
+// more sums than registers should hold), else one of as many as the team has threads, so that a wave still moves
+// neighbours.
+template <class T, bool ALONE>
 struct RowPart {
-  static constexpr u32 LANES = least(16 / sizeof(T), 8);
+  static constexpr u32 LANES = sizeof(T) == 1 ? 4 : least(16 / sizeof(T), 8);
 
   u64 left, first, right;
-  u32 place;
+  u32 place, log2_team;
   bool packed;
 
   // `row` counts all of the source's, `part` those of a row.
@@ -30,9 +32,12 @@ struct RowPart {
     left = rows.left == 1 ? 0 : row / rows.n;
     place = u32(row - left * rows.n);
     right = rows.right;
+    log2_team = rows.log2_team;
     packed = right % LANES == 0 && is_aligned<LANES>(y) && is_aligned<LANES>(x);
-    first = u64(part) * blockDim.x * LANES + threadIdx.x * (packed ? LANES : 1);
+    first = u64(part) * team() * LANES + (threadIdx.x & (team() - 1)) * (packed ? LANES : 1);
   }
+
+  CANDLE_DEVICE u32 team() const { return ALONE ? blockDim.x : 1u << log2_team; }
 
   CANDLE_DEVICE Pack<T, LANES> load(const T *row) const {
     Pack<T, LANES> pack = {};
@@ -42,7 +47,7 @@ struct RowPart {
     }
 #pragma unroll
     for (u32 l = 0; l < LANES; ++l) {
-      const u64 at = first + l * blockDim.x;
+      const u64 at = first + l * team();
       if (at < right) pack.lane[l] = row[at];
     }
     return pack;
@@ -55,24 +60,26 @@ struct RowPart {
     }
 #pragma unroll
     for (u32 l = 0; l < LANES; ++l) {
-      const u64 at = first + l * blockDim.x;
+      const u64 at = first + l * team();
       if (at < right) row[at] = pack.lane[l];
     }
   }
 };
 
-// visit(a part of a row) for all of the block's; it is the same for all of the block's threads.
-template <class T, class F>
+// visit(a part of a row) for all of the team's; it is the same for all of the team's threads. A block is perhaps one
+// team.
+template <bool ALONE, class T, class F>
 CANDLE_DEVICE void for_parts(const T *y, const T *x, const Rows &rows, F visit) {
-  for (u64 row = blockIdx.x; row < rows.left * rows.n; row += gridDim.x) {
-    for (u32 part = blockIdx.y; part < rows.parts; part += gridDim.y) visit(RowPart<T>(y, x, rows, row, part));
+  const u32 teams = ALONE ? 1 : blockDim.x >> rows.log2_team, own = ALONE ? 0 : threadIdx.x >> rows.log2_team;
+  for (u64 row = u64(blockIdx.x) * teams + own; row < rows.left * rows.n; row += u64(gridDim.x) * teams) {
+    for (u32 part = blockIdx.y; part < rows.parts; part += gridDim.y) visit(RowPart<T, ALONE>(y, x, rows, row, part));
   }
 }
 
 // Sums of a thread's elements in the wide type.
 template <class T>
 struct RowSums {
-  static constexpr u32 LANES = RowPart<T>::LANES;
+  static constexpr u32 LANES = RowPart<T, true>::LANES;
   Wide<T> lane[LANES] = {};
 
   CANDLE_DEVICE explicit RowSums(const Pack<T, LANES> &pack) {
@@ -96,21 +103,21 @@ struct RowSums {
 // Rows that follow each other in the order and have an index in common, AHEAD of them at most.
 template <class T, u32 AHEAD>
 struct Followers {
-  Pack<T, RowPart<T>::LANES> packs[AHEAD];
+  Pack<T, RowSums<T>::LANES> packs[AHEAD];
   u32 count;
 
   // What stands at `places`, whose indices are given, as far as the index is `index`. All are read before one is used.
   template <u32 LANES>
-  CANDLE_DEVICE Followers(const RowPart<T> &part, const T *source, const Rows &rows, u32 first,
+  CANDLE_DEVICE Followers(const RowPart<T, false> &part, const T *source, const Rows &rows, u32 first,
                           const u32 (&places)[LANES], const Indices<LANES> &indices, i64 index)
       : count(0) {
-    bool more = true;
 #pragma unroll
     for (u32 k = 0; k < AHEAD; ++k) {
-      more = more && first + k < rows.n && indices.lane[LANES - AHEAD + k] == index;
-      if (!more) continue;
-      packs[k] = part.load(source + places[LANES - AHEAD + k] * rows.right);
-      ++count;
+      count += count == k && first + k < rows.n && indices.lane[LANES - AHEAD + k] == index;
+    }
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; ++k) {
+      if (k < count) packs[k] = part.load(source + places[LANES - AHEAD + k] * rows.right);
     }
   }
 
@@ -122,12 +129,12 @@ struct Followers {
   }
 };
 
-// The block at the first of several equal indices in the order adds all of their rows; y is read and written once, and
-// what does not depend on each other is under way together: the indices around the block's own, then y's row and x's.
+// The team at the first of several equal indices in the order adds all of their rows; y is read and written once, and
+// what does not depend on each other is under way together: the indices around the team's own, then y's row and x's.
 template <class T>
 CANDLE_DEVICE void add_sorted_rows(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, const Rows &rows) {
   constexpr u32 AHEAD = 2;
-  for_parts(y, x, rows, [&](const RowPart<T> &part) {
+  for_parts<false>(y, x, rows, [&](const RowPart<T, false> &part) {
     u32 around[1 + AHEAD];
 #pragma unroll
     for (u32 k = 0; k <= AHEAD; ++k) {
@@ -139,7 +146,7 @@ CANDLE_DEVICE void add_sorted_rows(T *__restrict__ y, const T *__restrict__ x, c
     if (index == NO_INDEX || (part.place > 0 && indices.lane[0] == index)) return;
     T *target = y + (part.left * ids.size + u64(index)) * rows.right;
     const T *source = x + part.left * rows.n * rows.right;
-    const Pack<T, RowPart<T>::LANES> start = part.load(target);
+    const Pack<T, RowSums<T>::LANES> start = part.load(target);
     Followers<T, AHEAD> next(part, source, rows, part.place, around, indices, index);
     RowSums<T> sums(start);
     next.add_to(sums);
@@ -154,12 +161,13 @@ CANDLE_DEVICE void add_sorted_rows(T *__restrict__ y, const T *__restrict__ x, c
   });
 }
 
-// Few indices need no order: the block looks for equal ones among all, and does the work if its own is the first.
+// Few indices need no order: the block, which is one team, looks for equal ones among all, and does the work if its own
+// is the first.
 template <class T>
 CANDLE_DEVICE void add_searched_rows(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, const Rows &rows) {
   __shared__ u32 equal[1024 / 32]; // a bit for each place
   const u32 words = (rows.n + 31) / 32;
-  for_parts(y, x, rows, [&](const RowPart<T> &part) {
+  for_parts<true>(y, x, rows, [&](const RowPart<T, true> &part) {
     const i64 index = read_index(ids, part.place);
     for (u32 w = threadIdx.x; w < words; w += blockDim.x) equal[w] = 0;
     __syncthreads();

@@ -40,12 +40,18 @@ CANDLE_DEVICE void add_columns(T *__restrict__ y, const T *__restrict__ x, const
   }
 }
 
-// Columns whose targets fit into LDS: source (left, n, right), indices with these strides, y (left, size, right).
+// Steps of a tensor (left, n, right), in elements.
+struct Steps {
+  i64 left, n, right;
+};
+
+// Columns whose targets fit into LDS: source (left, n, right), y (left, size, right).
 struct Columns {
-  u64 left;
-  u32 n, right;
-  i64 ids_left, ids_step, ids_right;
-  u32 log2_width; // columns that a block takes together, neighbours in memory: 1 << log2_width
+  Steps x, y, ids;
+  u64 left, right;
+  u32 n;
+  u32 log2_width; // columns that a block takes together: 1 << log2_width
+  u32 along;      // whether elements of a column are neighbours in memory, and not those of neighbouring columns
 };
 
 // A block keeps the sums of a few columns in LDS and goes through the source once, a thread for each element of a step.
@@ -60,21 +66,22 @@ CANDLE_DEVICE void add_in_lds(T *__restrict__ y, const T *__restrict__ x, const 
   Wide<T> *sums = reinterpret_cast<Wide<T> *>(lds + (cells + 1) / 2);
 
   const u64 slabs = (columns.right + width - 1) >> columns.log2_width;
-  const u32 column = threadIdx.x & (width - 1);
-  const u32 row = threadIdx.x >> columns.log2_width;
-  const u32 rows = blockDim.x >> columns.log2_width;
+  // Neighbouring threads have neighbours in memory.
+  const u32 rows = blockDim.x >> columns.log2_width, along = columns.along;
+  const u32 column = along ? threadIdx.x / rows : threadIdx.x & (width - 1);
+  const u32 row = along ? threadIdx.x & (rows - 1) : threadIdx.x >> columns.log2_width;
+  const auto cell_of = [&](u32 k) { return along ? column * u32(ids.size) + k : (k << columns.log2_width) + column; };
   for (u64 item = blockIdx.x; item < columns.left * slabs; item += gridDim.x) {
-    const u64 left = item / slabs;
-    const u64 right = (item % slabs) * width + column;
-    const bool inside = right < columns.right;
-    T *to = y + left * ids.size * columns.right + right;
-    const T *from = x + left * columns.n * columns.right + right;
-    const i64 ids_at = i64(left) * columns.ids_left + i64(right) * columns.ids_right;
+    const i64 left = i64(item / slabs), right = i64(item % slabs) * width + column;
+    const bool inside = right < i64(columns.right);
+    T *to = y + left * columns.y.left + right * columns.y.right;
+    const T *from = x + left * columns.x.left + right * columns.x.right;
+    const i64 ids_at = left * columns.ids.left + right * columns.ids.right;
 
     for (u32 k = row; k < ids.size; k += rows) {
-      const u32 cell = (k << columns.log2_width) + column;
+      const u32 cell = cell_of(k);
       bids[cell] = 0;
-      if (inside) sums[cell] = widen(to[u64(k) * columns.right]);
+      if (inside) sums[cell] = widen(to[k * columns.y.n]);
     }
     u32 round = 0;
     for (u32 first = 0; first < columns.n; first += rows) {
@@ -82,10 +89,10 @@ CANDLE_DEVICE void add_in_lds(T *__restrict__ y, const T *__restrict__ x, const 
       i64 index = NO_INDEX;
       Wide<T> value = 0;
       if (inside && i < columns.n) {
-        index = read_index(ids, ids_at + i * columns.ids_step);
-        value = widen(from[u64(i) * columns.right]);
+        index = read_index(ids, ids_at + i * columns.ids.n);
+        value = widen(from[i * columns.x.n]);
       }
-      const u32 cell = (u32(index) << columns.log2_width) + column;
+      const u32 cell = cell_of(u32(index));
       bool waits = index != NO_INDEX;
       while (__syncthreads_or(waits)) {
         const u32 bid = ++round * 256 + (256 - 1 - threadIdx.x);
@@ -98,8 +105,7 @@ CANDLE_DEVICE void add_in_lds(T *__restrict__ y, const T *__restrict__ x, const 
       }
     }
     for (u32 k = row; k < ids.size; k += rows) { // the cells that this thread began with
-      const u32 cell = (k << columns.log2_width) + column;
-      if (inside) to[u64(k) * columns.right] = narrow<T>(sums[cell]);
+      if (inside) to[k * columns.y.n] = narrow<T>(sums[cell_of(k)]);
     }
   }
 }

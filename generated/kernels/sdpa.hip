@@ -3,29 +3,100 @@
 // Numbers that depend on the architecture.
 #if defined(__gfx906__)
 #define CANDLE_MATRIX_BLOCK 256
+#define CANDLE_MATRIX_BLOCKS_PER_PROCESSOR 4
 #define CANDLE_MATRIX_COLUMNS 0
 #define CANDLE_MATRIX_HELD 1
+#define CANDLE_MATRIX_ROOMS 1
+#define CANDLE_MATRIX_SPLIT_BLOCK 256
+#define CANDLE_MATRIX_SPLIT_SHARES 2
+#define CANDLE_MATRIX_SPLIT_STEP 32
 #define CANDLE_MATRIX_STEP 32
+#define CANDLE_MATRIX_TURNS 1
+#define CANDLE_WIDE_BLOCK 256
+#define CANDLE_WIDE_COLUMNS 256
+#define CANDLE_WIDE_HELD 1
+#define CANDLE_WIDE_SPLIT_SHARES 2
+#define CANDLE_WIDE_STEP 16
 #elif defined(__gfx1010__) || defined(__gfx1030__)
 #define CANDLE_MATRIX_BLOCK 256
+#define CANDLE_MATRIX_BLOCKS_PER_PROCESSOR 4
 #define CANDLE_MATRIX_COLUMNS 0
 #define CANDLE_MATRIX_HELD 1
+#define CANDLE_MATRIX_ROOMS 1
+#define CANDLE_MATRIX_SPLIT_BLOCK 256
+#define CANDLE_MATRIX_SPLIT_SHARES 2
+#define CANDLE_MATRIX_SPLIT_STEP 32
 #define CANDLE_MATRIX_STEP 32
+#define CANDLE_MATRIX_TURNS 1
+#define CANDLE_WIDE_BLOCK 256
+#define CANDLE_WIDE_COLUMNS 256
+#define CANDLE_WIDE_HELD 1
+#define CANDLE_WIDE_SPLIT_SHARES 2
+#define CANDLE_WIDE_STEP 16
 #elif defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || defined(__gfx1151__)
 #define CANDLE_MATRIX_BLOCK 256
-#define CANDLE_MATRIX_COLUMNS 128
+#define CANDLE_MATRIX_BLOCKS_PER_PROCESSOR 4
+#define CANDLE_MATRIX_COLUMNS 256
 #define CANDLE_MATRIX_HELD 0
+#define CANDLE_MATRIX_ROOMS 1
+#define CANDLE_MATRIX_SPLIT_BLOCK 256
+#define CANDLE_MATRIX_SPLIT_SHARES 2
+#define CANDLE_MATRIX_SPLIT_STEP 64
 #define CANDLE_MATRIX_STEP 32
+#define CANDLE_MATRIX_TURNS 1
+#define CANDLE_WIDE_BLOCK 128
+#define CANDLE_WIDE_COLUMNS 128
+#define CANDLE_WIDE_HELD 0
+#define CANDLE_WIDE_SPLIT_SHARES 4
+#define CANDLE_WIDE_STEP 16
+#elif defined(__gfx1200__) || defined(__gfx1201__)
+#define CANDLE_MATRIX_BLOCK 256
+#define CANDLE_MATRIX_BLOCKS_PER_PROCESSOR 4
+#define CANDLE_MATRIX_COLUMNS 256
+#define CANDLE_MATRIX_HELD 0
+#define CANDLE_MATRIX_ROOMS 1
+#define CANDLE_MATRIX_SPLIT_BLOCK 256
+#define CANDLE_MATRIX_SPLIT_SHARES 2
+#define CANDLE_MATRIX_SPLIT_STEP 64
+#define CANDLE_MATRIX_STEP 32
+#define CANDLE_MATRIX_TURNS 1
+#define CANDLE_WIDE_BLOCK 128
+#define CANDLE_WIDE_COLUMNS 128
+#define CANDLE_WIDE_HELD 0
+#define CANDLE_WIDE_SPLIT_SHARES 4
+#define CANDLE_WIDE_STEP 16
 #elif defined(__CUDACC__)
 #define CANDLE_MATRIX_BLOCK 128
-#define CANDLE_MATRIX_COLUMNS 128
+#define CANDLE_MATRIX_BLOCKS_PER_PROCESSOR 2
+#define CANDLE_MATRIX_COLUMNS 256
 #define CANDLE_MATRIX_HELD 0
+#define CANDLE_MATRIX_ROOMS 2
+#define CANDLE_MATRIX_SPLIT_BLOCK 128
+#define CANDLE_MATRIX_SPLIT_SHARES 1
+#define CANDLE_MATRIX_SPLIT_STEP 64
 #define CANDLE_MATRIX_STEP 64
+#define CANDLE_MATRIX_TURNS 0
+#define CANDLE_WIDE_BLOCK 128
+#define CANDLE_WIDE_COLUMNS 256
+#define CANDLE_WIDE_HELD 0
+#define CANDLE_WIDE_SPLIT_SHARES 2
+#define CANDLE_WIDE_STEP 32
 #else
 #define CANDLE_MATRIX_BLOCK 256
-#define CANDLE_MATRIX_COLUMNS 128
+#define CANDLE_MATRIX_BLOCKS_PER_PROCESSOR 4
+#define CANDLE_MATRIX_COLUMNS 256
 #define CANDLE_MATRIX_HELD 1
+#define CANDLE_MATRIX_ROOMS 1
+#define CANDLE_MATRIX_SPLIT_BLOCK 256
+#define CANDLE_MATRIX_SPLIT_SHARES 2
+#define CANDLE_MATRIX_SPLIT_STEP 32
 #define CANDLE_MATRIX_STEP 32
+#define CANDLE_MATRIX_TURNS 1
+#define CANDLE_WIDE_BLOCK 256
+#define CANDLE_WIDE_COLUMNS 256
+#define CANDLE_WIDE_HELD 1
+#define CANDLE_WIDE_SPLIT_SHARES 2
+#define CANDLE_WIDE_STEP 16
 #endif
 
 // Scaled dot product attention in one pass over keys and values, with an online softmax.
@@ -130,10 +201,10 @@ struct Masked : Attention {
     return query.mask ? product + widen(query.mask[key * mask_key]) : product;
   }
 
-  // Whether scores are scaled products, of the keys that a query sees.
+  // Whether scores are products with a scale above 0, of the keys that a query sees.
   template <class T>
   CANDLE_DEVICE bool is_plain(const T *of_head) const {
-    return scalar(cap == 0 && !of_head);
+    return scalar(scale > 0 && cap == 0 && !of_head);
   }
 
   // A sum of weighted values becomes a result; `total` is the sum of the weights.
@@ -229,7 +300,7 @@ struct Flash : Attention {
 
   template <class T>
   CANDLE_DEVICE bool is_plain(const T *) const {
-    return scalar(cap == 0 && !slopes && groups_of_entry == 0);
+    return scalar(scale > 0 && cap == 0 && !slopes && groups_of_entry == 0);
   }
 
   CANDLE_DEVICE f32 mean(f32 sum, f32 total) const { return total == 0 ? 0 : sum / total; }
@@ -592,103 +663,145 @@ CANDLE_DEVICE void attend_tiles(T *y, const T *q, const T *k, const T *v, const 
     attend_tile<COLUMNS>(y, q, k, v, mask, a, tile.entry, tile.head, tile.first_query, tile.part * COLUMNS);
 }
 
-constexpr u32 MATRIX_BLOCK = CANDLE_MATRIX_BLOCK, STEP = CANDLE_MATRIX_STEP; // keys that are in LDS at a time
 static_assert(halves::GAP == 8 && halves::TILE == 16, "the host knows how tiles lie in LDS");
+static_assert(!halves::ARE_THERE || halves::ROOMS == CANDLE_MATRIX_ROOMS, "the host knows how many keys are in LDS");
+static_assert(!halves::ARE_THERE || halves::TURNS == CANDLE_MATRIX_TURNS, "the host knows how values lie there");
 static_assert(halves::PACK == 8, "the host knows which rows consist of packs");
 
-// 16 queries of a wave, of f16 or bf16; queries, keys and values have up to WIDTH elements. A lane holds the scores of
-// a few keys, and the sums of a few columns, of one or two queries.
-template <u32 WIDTH, class T>
+// What a block has whose rows have up to WIDTH elements.
+template <u32 WIDTH>
+struct OnUnits {
+  static constexpr bool IS_WIDE = WIDTH > 128;
+  static constexpr u32 THREADS = IS_WIDE ? CANDLE_WIDE_BLOCK : CANDLE_MATRIX_BLOCK;
+  static constexpr u32 STEP = IS_WIDE ? CANDLE_WIDE_STEP : CANDLE_MATRIX_STEP;   // keys that are in LDS at a time
+  static constexpr u32 COLUMNS = IS_WIDE ? CANDLE_WIDE_COLUMNS : WIDTH;          // of values
+  static constexpr bool HOLDS = IS_WIDE ? CANDLE_WIDE_HELD : CANDLE_MATRIX_HELD; // queries in registers
+};
+
+// 16 queries of a wave, of f16 or bf16, with elements of up to WIDTH; values have up to COLUMNS, and the wave at most
+// TILES times 16 keys at a time. A lane holds the scores of a few keys, and the sums of a few columns, of one or two
+// queries.
+template <u32 WIDTH, u32 COLUMNS, u32 TILES, bool HOLDS, class T>
 struct WaveOfQueries {
-  static constexpr u32 PARTS = WIDTH / halves::TILE;
-  static constexpr bool STAYS_IN_LDS = !CANDLE_MATRIX_HELD;
-  using Scores = halves::Sums[STEP / halves::TILE];
+  static constexpr u32 PARTS = WIDTH / halves::TILE, SUMS = COLUMNS / halves::TILE;
+  using Scores = halves::Sums[TILES];
 
   const T *rows;
   u32 pitch; // of rows, keys
-  halves::Rows<T> held[STAYS_IN_LDS ? 1 : PARTS];
+  halves::Rows<T> held[HOLDS ? PARTS : 1];
   Query<T> query[halves::HELD_ROWS];
   Total total[halves::HELD_ROWS]; // whose sum is of the lane's keys
-  halves::Sums sums[PARTS] = {};
+  halves::Sums sums[SUMS] = {};
 
   // Queries that are in LDS.
   CANDLE_DEVICE WaveOfQueries(const T *rows, u32 pitch) : rows(rows), pitch(pitch) {
-    if constexpr (!STAYS_IN_LDS) {
+    if constexpr (HOLDS) {
 #pragma unroll
       for (u32 p = 0; p < PARTS; ++p) held[p] = halves::Rows<T>(rows + p * halves::TILE, pitch);
     }
   }
 
   CANDLE_DEVICE halves::Rows<T> queries(u32 part) const {
-    if constexpr (STAYS_IN_LDS)
-      return {rows + part * halves::TILE, pitch};
-    else
+    if constexpr (HOLDS)
       return held[part];
+    else
+      return {rows + part * halves::TILE, pitch};
   }
 
   // Elements behind a row's end are multiplied, too, which are zero: to ask before each part whether there are any
   // would keep it from being read while the one before it is multiplied.
-  CANDLE_DEVICE void multiply(Scores &scores, const T *keys) const {
+  CANDLE_DEVICE void multiply(Scores &scores, const T *keys, u32 tiles) const {
 #pragma unroll
     for (u32 p = 0; p < PARTS; ++p) {
       const halves::Rows<T> own = queries(p);
 #pragma unroll
-      for (u32 n = 0; n < STEP / halves::TILE; ++n) {
+      for (u32 n = 0; n < TILES; ++n) {
+        if (n >= tiles) break;
         halves::add_products(scores[n], own,
                              halves::Columns<T>(keys + n * halves::TILE * pitch + p * halves::TILE, pitch));
       }
     }
   }
 
-  // Products become weights, and sums make room for larger ones. Plain scores have no branches.
-  template <bool PLAIN, class A>
-  CANDLE_DEVICE void weigh(Scores &scores, const A &a, u32 first_key, u32 end) {
+  // Products become weights, and sums make room for larger ones.
+  template <class A>
+  CANDLE_DEVICE void weigh(Scores &scores, const A &a, u32 first_key, u32 end, u32 tiles) {
 #pragma unroll
     for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
       f32 top = LEAST;
-#pragma unroll
-      for (u32 n = 0; n < STEP / halves::TILE; ++n) {
-#pragma unroll
-        for (u32 c = 0; c < halves::HELD_COLUMNS; ++c) {
-          if (c >= halves::held_columns()) break;
-          f32 &score = scores[n].of[r][c];
-          const u32 key = first_key + n * halves::TILE + halves::column_of(c);
-          if constexpr (PLAIN)
-            score = query[r].seen.holds(key) ? score * a.scale : -__builtin_huge_valf();
-          else
-            score = a.score(score, key, end, query[r]);
-          top = Larger()(top, score);
-        }
-      }
+      each(scores, r, tiles, [&](f32 &score, u32 key) {
+        score = a.score(score, first_key + key, end, query[r]);
+        top = Larger()(top, score);
+      });
       const f32 factor = total[r].raise(halves::reduce_row(top, Larger()));
+      each(scores, r, tiles, [&](f32 &weight, u32) {
+        weight = estimated_exp(weight - total[r].max);
+        total[r].sum += weight;
+      });
+      make_room(r, factor);
+    }
+  }
+
+  // The same for scores that are products with a scale above 0, and queries that see all of the keys, or perhaps not.
+  template <bool ALL>
+  CANDLE_DEVICE void weigh_plain(Scores &scores, f32 scale, u32 first_key, u32 tiles) {
 #pragma unroll
-      for (u32 n = 0; n < STEP / halves::TILE; ++n) {
+    for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
+      f32 top = -__builtin_huge_valf();
+      each(scores, r, tiles, [&](f32 &product, u32 key) {
+        if (!ALL && !query[r].seen.holds(first_key + key)) product = -__builtin_huge_valf();
+        top = Larger()(top, product);
+      });
+      const f32 factor = total[r].raise(halves::reduce_row(top, Larger()) * scale);
+      // As powers of 2: the scale costs nothing then. No weight is above 0 where no key has been seen.
+      const f32 step = scale * LOG2_OF_E, most = total[r].max == LEAST ? 0 : total[r].max * LOG2_OF_E;
+      each(scores, r, tiles, [&](f32 &weight, u32) {
+        weight = estimated_exp2(weight * step - most);
+        total[r].sum += weight;
+      });
+      make_room(r, factor);
+    }
+  }
+
+  // Values from the `first` that is in LDS on with their weights, which are rounded to T.
+  CANDLE_DEVICE void accumulate(const Scores &weights, const T *values, u32 value_pitch, u32 column, u32 first,
+                                u32 tiles) {
 #pragma unroll
-        for (u32 c = 0; c < halves::HELD_COLUMNS; ++c) {
-          if (c >= halves::held_columns()) break;
-          f32 &weight = scores[n].of[r][c];
-          weight = estimated_exp(weight - total[r].max);
-          total[r].sum += weight;
-        }
-      }
+    for (u32 n = 0; n < TILES; ++n) {
+      if (n >= tiles) break;
+      const halves::Rows<T> weight(weights[n]);
 #pragma unroll
-      for (u32 p = 0; p < PARTS; ++p) {
-#pragma unroll
-        for (u32 c = 0; c < halves::HELD_COLUMNS; ++c) sums[p].of[r][c] *= factor;
+      for (u32 p = 0; p < SUMS; ++p) {
+        const u32 line = column + p * halves::TILE, element = first + n * halves::TILE;
+        halves::add_products(sums[p], weight, halves::Columns<T>::turned(values, value_pitch, line, element));
       }
     }
   }
 
-  // Values with their weights, which are rounded to T.
-  CANDLE_DEVICE void accumulate(const Scores &weights, const T *values, u32 value_pitch) {
+  // The scores of a row, and the numbers of their keys.
+  template <class Use>
+  CANDLE_DEVICE static void each(Scores &scores, u32 row, u32 tiles, Use use) {
 #pragma unroll
-    for (u32 n = 0; n < STEP / halves::TILE; ++n) {
-      const halves::Rows<T> weight(weights[n]);
+    for (u32 n = 0; n < TILES; ++n) {
+      if (n >= tiles) break;
 #pragma unroll
-      for (u32 p = 0; p < PARTS; ++p) {
-        halves::add_products(sums[p], weight,
-                             halves::Columns<T>::turned(values, value_pitch, p * halves::TILE, n * halves::TILE));
+      for (u32 c = 0; c < halves::HELD_COLUMNS; ++c) {
+        if (c >= halves::held_columns()) break;
+        use(scores[n].of[row][c], n * halves::TILE + halves::column_of(c));
       }
+    }
+  }
+
+  // Most often, no larger score has come.
+  CANDLE_DEVICE void make_room(u32 row, f32 factor) {
+    if (factor != 1) scale(row, factor);
+  }
+
+  CANDLE_DEVICE void scale(u32 row, f32 factor) {
+#pragma unroll
+    for (u32 p = 0; p < SUMS; ++p) {
+#pragma unroll
+      for (u32 c = 0; c < halves::HELD_COLUMNS; ++c) sums[p].of[row][c] *= factor;
     }
   }
 };
@@ -698,21 +811,25 @@ template <u32 WIDTH, class A, class T>
 CANDLE_DEVICE void attend_on_units(T *__restrict__ y, const T *__restrict__ q, const T *__restrict__ k,
                                    const T *__restrict__ v, const T *__restrict__ mask, const A &a,
                                    const Tiles &tiles) {
-  using Wave = WaveOfQueries<WIDTH, T>;
-  using Keys = halves::Lines<STEP, WIDTH, MATRIX_BLOCK, T>;
-  using Values = halves::Turned<STEP, WIDTH, MATRIX_BLOCK, T>;
+  using Block = OnUnits<WIDTH>;
+  constexpr u32 STEP = Block::STEP, COLUMNS = Block::COLUMNS, KEY_TILES = STEP / halves::TILE;
+  using Wave = WaveOfQueries<WIDTH, COLUMNS, KEY_TILES, Block::HOLDS, T>;
+  using Keys = halves::Lines<STEP, WIDTH, Block::THREADS, T>;
+  using Values = halves::Turned<STEP, COLUMNS, Block::THREADS, T>;
   CANDLE_DYNAMIC_LDS(Quad, lds);
 
-  const u32 height = MATRIX_BLOCK / wave_size() * halves::TILE, own = wave_in_block() * halves::TILE;
+  const u32 height = Block::THREADS / wave_size() * halves::TILE, own = wave_in_block() * halves::TILE;
   const TileAt<A> tile(a, tiles, height);
   if (!tile.is_there()) return;
   const Entry &entry = tile.entry;
   const u32 left = entry.queries.length() - tile.first_query, count = entry.keys.length();
+  const u32 first_column = tile.part * COLUMNS, columns = a.columns - first_column;
 
   T *query_room = reinterpret_cast<T *>(lds);
-  T *key_room = query_room + (Wave::STAYS_IN_LDS ? height * Keys::PITCH : 0), *value_room = key_room + Keys::ELEMENTS;
+  T *key_room = query_room + (Block::HOLDS ? 0 : height * Keys::PITCH),
+    *value_room = key_room + halves::ROOMS * Keys::ELEMENTS;
   q = queries_of(q, a, entry, tile.head.query) + tile.first_query * a.q.row;
-  for (u32 n = threadIdx.x; n < height * Keys::PACKS; n += MATRIX_BLOCK) {
+  for (u32 n = threadIdx.x; n < height * Keys::PACKS; n += Block::THREADS) {
     const u32 row = n / Keys::PACKS, element = n % Keys::PACKS * halves::PACK;
     Pack<T, halves::PACK> pack = {};
     if (row < left && element < a.depth) pack = load_pack<halves::PACK>(q + row * a.q.row + element);
@@ -720,7 +837,7 @@ CANDLE_DEVICE void attend_on_units(T *__restrict__ y, const T *__restrict__ q, c
   }
   __syncthreads();
   Wave wave(query_room + own * Keys::PITCH, Keys::PITCH);
-  if constexpr (!Wave::STAYS_IN_LDS) __syncthreads();
+  if constexpr (Block::HOLDS) __syncthreads();
 
   mask = a.mask_of(mask, entry.number, tile.head.query);
 #pragma unroll
@@ -732,51 +849,69 @@ CANDLE_DEVICE void attend_on_units(T *__restrict__ y, const T *__restrict__ q, c
 
   const KeyRows<A, T> key_rows(k, a.k, a, entry, tile.head.key), value_rows(v, a.v, a, entry, tile.head.key);
   const Range seen = a.hull({tile.first_query, tile.first_query + least(left, height)}, entry);
-  // A wave without queries sees no key.
+  // A wave without queries sees no key. What its first and its last query see, all of them see.
   const u32 first_own = tile.first_query + least(own, left - 1);
-  const Range seen_own = a.hull({first_own, least(first_own + halves::TILE, entry.queries.length())}, entry);
+  const u32 end_own = least(first_own + halves::TILE, entry.queries.length());
+  const Range seen_own = a.hull({first_own, end_own}, entry);
+  const u32 all_from = a.hull({end_own - 1, end_own}, entry).first,
+            all_to = a.hull({first_own, first_own + 1}, entry).end;
   const bool is_plain = a.is_plain(mask);
   Keys keys;
   Values values;
-  const auto key_at = [&](u32 first) { return [&, first](u32 row) { return key_rows.at(first + row); }; };
-  if (seen.first < seen.end) keys.begin(key_room, key_at(seen.first), count - seen.first, a.depth);
+  u32 under_way = 0; // the room of the keys that began last
+  const auto begin_keys = [&](u32 first) {
+    const auto key_at = [&](u32 row) { return key_rows.at(first + row); };
+    keys.begin(key_room + under_way * Keys::ELEMENTS, key_at, count - first, a.depth);
+  };
+  if (seen.first < seen.end) begin_keys(seen.first);
 #pragma unroll 1
   for (u32 first = seen.first; first < seen.end; first += STEP) {
-    keys.template arrive<0>(key_room);
+    const T *own_keys = key_room + under_way * Keys::ELEMENTS;
+    keys.template arrive<0>(key_room + under_way * Keys::ELEMENTS);
     __syncthreads();
-    values.begin(value_room, [&](u32 row) { return value_rows.at(first + row); }, count - first, a.columns);
+    values.begin(
+        value_room, [&](u32 row) { return value_rows.at(first + row) + first_column; }, count - first, columns);
+    under_way = (under_way + 1) % halves::ROOMS;
+    const auto begin_next = [&] {
+      if (first + STEP < seen.end)
+        begin_keys(first + STEP);
+      else
+        halves::all_began();
+    };
+    // Where they are in registers meanwhile, products take too many of these.
+    if constexpr (halves::ROOMS > 1) begin_next();
     const bool sees_some = own < left && seen_own.first < first + STEP && first < seen_own.end;
     typename Wave::Scores scores = {};
-    if (sees_some) wave.multiply(scores, key_room);
-    halves::leave_room();
-    if (first + STEP < seen.end) {
-      keys.begin(key_room, key_at(first + STEP), count - first - STEP, a.depth);
-    } else {
-      halves::all_began();
+    if (sees_some) wave.multiply(scores, own_keys, KEY_TILES);
+    if constexpr (halves::ROOMS == 1) begin_next();
+    if (sees_some) {
+      if (!is_plain)
+        wave.weigh(scores, a, first, count, KEY_TILES);
+      else if (all_from <= first && first + STEP <= all_to)
+        wave.template weigh_plain<true>(scores, a.scale, first, KEY_TILES);
+      else
+        wave.template weigh_plain<false>(scores, a.scale, first, KEY_TILES);
     }
-    if (sees_some && is_plain) wave.template weigh<true>(scores, a, first, count);
-    if (sees_some && !is_plain) wave.template weigh<false>(scores, a, first, count);
     values.template arrive<1>(value_room);
     __syncthreads();
-    if (sees_some) wave.accumulate(scores, value_room, Values::PITCH);
+    if (sees_some) wave.accumulate(scores, value_room, Values::PITCH, 0, 0, KEY_TILES);
   }
 
-  y = a.results_of(y, entry, tile.head.query) + tile.first_query * a.result_step();
+  y = a.results_of(y, entry, tile.head.query) + tile.first_query * a.result_step() + first_column;
 #pragma unroll
   for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
-    const f32 factor = a.mean(1, halves::reduce_row(wave.total[r].sum, Add()));
+    wave.scale(r, a.mean(1, halves::reduce_row(wave.total[r].sum, Add())));
     const u32 row = own + halves::row_of(r);
     if (row >= left) continue;
     T *to = y + row * a.result_step();
 #pragma unroll
-    for (u32 p = 0; p < Wave::PARTS; ++p) {
+    for (u32 p = 0; p < Wave::SUMS; ++p) {
 #pragma unroll
       for (u32 c = 0; c < halves::HELD_COLUMNS; c += 2) {
         if (c >= halves::held_columns()) break;
         const u32 column = p * halves::TILE + halves::column_of(c);
         const f32(&sums)[halves::HELD_COLUMNS] = wave.sums[p].of[r];
-        const Pack<f32, 2> two = {{sums[c] * factor, sums[c + 1] * factor}};
-        if (column < a.columns) store_pack<2>(to + column, narrowed<T>(two));
+        if (column < columns) store_pack<2>(to + column, narrowed<T>(Pack<f32, 2>{{sums[c], sums[c + 1]}}));
       }
     }
   }
@@ -787,8 +922,16 @@ struct Split {
   Divisor parts; // of the keys
   Divisor row_groups;
   Divisor key_heads;
-  u32 keys;  // of a part, of those that some query of the entry sees
+  u32 keys;  // of a part, of those that some query of the rows sees
   u32 first; // of this launch; parts of all groups of rows of all heads are counted together
+
+  // Whether a head's keys are one part, so that nothing is left to put together.
+  CANDLE_DEVICE bool is_whole() const { return parts.size == 1; }
+
+  CANDLE_DEVICE Range part_of(Range seen, u32 part) const {
+    const u32 first = seen.first + least(part * keys, seen.length());
+    return {first, first + least(keys, seen.end - first)};
+  }
 };
 
 // A query, and its number among those of all heads.
@@ -802,6 +945,26 @@ CANDLE_DEVICE Row row_at(const Attention &a, u32 batch, u32 key_head, u32 row) {
   const u32 head = key_head * a.group.size + of_group;
   return {head, query, (u64(batch) * a.heads.size + head) * a.rows.size + query};
 }
+
+// What a block has: so many rows of a key head from the first one on, and a part of the keys.
+struct PartAt {
+  u32 batch, key_head, first_row, rows, part;
+
+  CANDLE_DEVICE PartAt(const Attention &a, const Split &split, u32 height) {
+    const u32 item = split.first + blockIdx.x, group = split.parts.divide(item),
+              number = split.row_groups.divide(group);
+    part = item - group * split.parts.size;
+    first_row = (group - number * split.row_groups.size) * height;
+    rows = least(a.group.size * a.rows.size - first_row, height);
+    batch = split.key_heads.divide(number);
+    key_head = number - batch * split.key_heads.size;
+  }
+
+  // The block's row `number`, or the last one.
+  CANDLE_DEVICE Row row(const Attention &a, u32 number) const {
+    return row_at(a, batch, key_head, first_row + least(number, rows - 1));
+  }
+};
 
 // Operands are packed. A team takes AT_ONCE keys at a time, ROWS queries with each: neighbouring lanes read
 // neighbouring elements, and a wave the rows of neighbouring keys. Traffic: keys and values are read once for ROWS
@@ -905,44 +1068,36 @@ CANDLE_DEVICE void attend_split(T *y, Total *totals, f32 *sums, const T *q, cons
   CANDLE_DYNAMIC_LDS(Quad, lds);
   Total *of_teams = reinterpret_cast<Total *>(lds + TEAMS * COLUMNS / QUAD);
 
-  const bool alone = split.parts.size == 1;
-  const u32 item = split.first + blockIdx.x;
-  const u32 group_number = split.parts.divide(item), part = item - group_number * split.parts.size;
-  const u32 number = split.row_groups.divide(group_number);
-  const u32 first_row = (group_number - number * split.row_groups.size) * ROWS;
-  const u32 batch = split.key_heads.divide(number), key_head = number - batch * split.key_heads.size;
-
+  const PartAt at(a, split, ROWS);
   Keys team;
-  const Entry entry = a.entry_at(batch);
+  const Entry entry = a.entry_at(at.batch);
   const u32 queries = entry.queries.length();
   if (queries == 0) return;
-  team.rows = scalar(least(a.group.size * a.rows.size - first_row, ROWS));
-  const Row own = row_at(a, batch, key_head, first_row + least(team.slot / AT_ONCE, team.rows - 1));
-  team.query = a.query_at(least(own.query, queries - 1), own.head, entry, a.mask_of(mask, batch, own.head));
+  team.rows = scalar(at.rows);
+  const Row own = at.row(a, team.slot / AT_ONCE);
+  team.query = a.query_at(least(own.query, queries - 1), own.head, entry, a.mask_of(mask, at.batch, own.head));
 #pragma unroll
   for (u32 r = 0; r < ROWS; ++r) {
     if (r >= team.rows) break;
-    const Row row = row_at(a, batch, key_head, first_row + r);
+    const Row row = at.row(a, r);
     const T *from = queries_of(q, a, entry, row.head) + least(row.query, queries - 1) * a.q.row;
 #pragma unroll
     for (u32 j = 0; j < Keys::QUADS; ++j) team.queries[r][j] = load_quad(from, team.column(j), a.depth);
   }
-  const Range seen = a.hull({0, queries}, entry);
-  const u32 first = least(part * split.keys, seen.length());
-  team.attend(a, KeyRows<A, T>(k, a.k, a, entry, key_head), KeyRows<A, T>(v, a.v, a, entry, key_head),
-              {seen.first + first, seen.first + first + least(split.keys, seen.length() - first)});
+  team.attend(a, KeyRows<A, T>(k, a.k, a, entry, at.key_head), KeyRows<A, T>(v, a.v, a, entry, at.key_head),
+              split.part_of(a.hull({0, queries}, entry), at.part));
 
 #pragma unroll
   for (u32 r = 0; r < ROWS; ++r) {
     if (r >= team.rows) break;
     const Total total = combined(team.of_row(team.total, r), team.sums[r], of_teams, lds);
-    const Row row = row_at(a, batch, key_head, first_row + r);
-    const u64 slot = row.number * split.parts.size + part;
-    if (threadIdx.x == 0 && !alone) totals[slot] = total;
+    const Row row = at.row(a, r);
+    const u64 slot = row.number * split.parts.size + at.part;
+    if (threadIdx.x == 0 && !split.is_whole()) totals[slot] = total;
     for (u32 column = threadIdx.x; column < a.columns; column += BLOCK) {
       f32 sum = 0;
       for (u32 n = 0; n < TEAMS; ++n) sum += lds[n * (COLUMNS / QUAD) + column / QUAD].lane[column % QUAD];
-      if (!alone) {
+      if (!split.is_whole()) {
         sums[slot * a.columns + column] = sum;
       } else if (row.query < queries) {
         a.results_of(y, entry, row.head)[row.query * a.result_step() + column] = narrow<T>(a.mean(sum, total.sum));
@@ -952,27 +1107,211 @@ CANDLE_DEVICE void attend_split(T *y, Total *totals, f32 *sums, const T *q, cons
   }
 }
 
-// A thread to an element; neighbouring threads read neighbouring elements of each part, and the same totals.
+constexpr u32 SPLIT_BLOCK = CANDLE_MATRIX_SPLIT_BLOCK;
+
+// What a block has whose rows have up to WIDTH elements.
+template <u32 WIDTH>
+struct SplitOnUnits {
+  static constexpr bool IS_WIDE = WIDTH > 128;
+  static constexpr u32 STEP = IS_WIDE ? 32 : CANDLE_MATRIX_SPLIT_STEP; // keys in LDS at a time
+  static constexpr u32 SHARES =
+      IS_WIDE ? CANDLE_WIDE_SPLIT_SHARES : CANDLE_MATRIX_SPLIT_SHARES; // of waves, in the columns
+};
+
+// A block has 16 rows of a key head. Of the keys of each step, its waves have different ones, and all columns or a
+// share of them. Traffic: keys and values are read once for 16 rows; the next ones are on their way while these are
+// multiplied.
+template <u32 WIDTH, class A, class T>
+CANDLE_DEVICE void attend_split_on_units(T *__restrict__ y, Total *__restrict__ totals, f32 *__restrict__ sums,
+                                         const T *__restrict__ q, const T *__restrict__ k, const T *__restrict__ v,
+                                         const T *__restrict__ mask, const A &a, const Split &split) {
+  constexpr u32 STEP = SplitOnUnits<WIDTH>::STEP, SHARES = SplitOnUnits<WIDTH>::SHARES, COLUMNS = WIDTH / SHARES;
+  constexpr u32 TILES = greatest(STEP / halves::TILE * SHARES * 64 / SPLIT_BLOCK, 1);
+  using Wave = WaveOfQueries<WIDTH, COLUMNS, TILES, false, T>;
+  using Keys = halves::Lines<STEP, WIDTH, SPLIT_BLOCK, T>;
+  using Values = halves::Turned<STEP, WIDTH, SPLIT_BLOCK, T>;
+  CANDLE_DYNAMIC_LDS(Quad, lds);
+
+  const PartAt at(a, split, halves::TILE);
+  const Entry entry = a.entry_at(at.batch);
+  const u32 queries = entry.queries.length();
+  if (queries == 0) return;
+
+  T *query_room = reinterpret_cast<T *>(lds);
+  T *key_room = query_room + halves::TILE * Keys::PITCH, *value_room = key_room + Keys::ELEMENTS;
+  constexpr u32 ROOM = Keys::ELEMENTS + Values::ELEMENTS;
+  const Row first_row = at.row(a, 0), last_row = at.row(a, at.rows - 1);
+  const bool of_one_head = first_row.head == last_row.head;
+  const Range some = {of_one_head ? least(first_row.query, queries - 1) : 0,
+                      of_one_head ? least(last_row.query + 1, queries) : queries};
+  const Range range = split.part_of(a.hull(some, entry), at.part);
+
+  const KeyRows<A, T> key_rows(k, a.k, a, entry, at.key_head), value_rows(v, a.v, a, entry, at.key_head);
+  Keys keys;
+  Values values;
+  u32 under_way = 0; // the room of the lines that began last
+  const auto begin = [&](u32 first) {
+    const auto key_at = [&](u32 row) { return key_rows.at(first + row); };
+    const auto value_at = [&](u32 row) { return value_rows.at(first + row); };
+    keys.begin(key_room + under_way * ROOM, key_at, range.end - first, a.depth);
+    values.begin(value_room + under_way * ROOM, value_at, range.end - first, a.columns);
+  };
+  if (range.first < range.end) begin(range.first);
+
+  for (u32 n = threadIdx.x; n < halves::TILE * Keys::PACKS; n += SPLIT_BLOCK) {
+    const u32 element = n % Keys::PACKS * halves::PACK;
+    const Row row = at.row(a, n / Keys::PACKS);
+    const T *from = queries_of(q, a, entry, row.head) + least(row.query, queries - 1) * a.q.row;
+    Pack<T, halves::PACK> pack = {};
+    if (element < a.depth) pack = load_pack<halves::PACK>(from + element);
+    store_pack<halves::PACK>(query_room + n / Keys::PACKS * Keys::PITCH + element, pack);
+  }
+
+  // Waves with the same columns have different keys.
+  const u32 waves = SPLIT_BLOCK / wave_size() / SHARES, own = wave_in_block() % waves;
+  const u32 first_column = wave_in_block() / waves * COLUMNS;
+  const u32 tiles = STEP / halves::TILE / waves, first_key = own * tiles * halves::TILE;
+  Wave wave(query_room, Keys::PITCH);
+#pragma unroll
+  for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
+    const Row row = at.row(a, halves::row_of(r));
+    Query<T> &query = wave.query[r];
+    query = a.query_at(least(row.query, queries - 1), row.head, entry, a.mask_of(mask, at.batch, row.head));
+    query.seen.end = least(query.seen.end, range.end);
+  }
+  const bool is_plain = a.is_plain(mask);
+
+#pragma unroll 1
+  for (u32 first = range.first; first < range.end; first += STEP) {
+    const T *own_keys = key_room + under_way * ROOM, *own_values = value_room + under_way * ROOM;
+    keys.template arrive<0>(key_room + under_way * ROOM);
+    values.template arrive<0>(value_room + under_way * ROOM);
+    __syncthreads();
+    under_way = (under_way + 1) % halves::ROOMS;
+    if (first + STEP < range.end) begin(first + STEP);
+    if (first + first_key < range.end) {
+      typename Wave::Scores scores = {};
+      wave.multiply(scores, own_keys + first_key * Keys::PITCH, tiles);
+      if (is_plain)
+        wave.template weigh_plain<false>(scores, a.scale, first + first_key, tiles);
+      else
+        wave.weigh(scores, a, first + first_key, range.end, tiles);
+      wave.accumulate(scores, own_values, Values::PITCH, first_column, first_key, tiles);
+    }
+    if constexpr (halves::ROOMS == 1) __syncthreads();
+  }
+  __syncthreads();
+
+  // The waves' results, one after another, become the block's, in place of queries and keys.
+  constexpr u32 MOST_WAVES = SPLIT_BLOCK / 32, RESULTS_PITCH = WIDTH + QUAD;
+  static_assert((MOST_WAVES + 1) * sizeof(Total) <= Keys::PITCH * sizeof(T), "totals take the place of the queries");
+  static_assert(halves::TILE * RESULTS_PITCH * sizeof(f32) <= Keys::ELEMENTS * sizeof(T),
+                "results take that of the keys");
+  Total *of_waves = reinterpret_cast<Total *>(query_room), *of_block = of_waves + MOST_WAVES * halves::TILE;
+  f32 *results = reinterpret_cast<f32 *>(key_room);
+  const bool speaks_for_row = first_column == 0 && halves::column_of(0) == 0;
+#pragma unroll
+  for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
+    wave.total[r].sum = halves::reduce_row(wave.total[r].sum, Add());
+    if (speaks_for_row) of_waves[own * halves::TILE + halves::row_of(r)] = wave.total[r];
+  }
+  __syncthreads();
+#pragma unroll
+  for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
+    Total total;
+    for (u32 n = 0; n < waves; ++n) {
+      const Total of_wave = of_waves[n * halves::TILE + halves::row_of(r)];
+      total.raise(of_wave.max);
+      total.sum += of_wave.sum * estimated_exp(of_wave.max - total.max);
+    }
+    wave.scale(r, estimated_exp(wave.total[r].max - total.max));
+    if (speaks_for_row && own == 0) of_block[halves::row_of(r)] = total;
+  }
+#pragma unroll 1
+  for (u32 n = 0; n < waves; ++n) {
+    if (n == own) {
+#pragma unroll
+      for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
+#pragma unroll
+        for (u32 p = 0; p < Wave::SUMS; ++p) {
+#pragma unroll
+          for (u32 c = 0; c < halves::HELD_COLUMNS; ++c) {
+            if (c >= halves::held_columns()) break;
+            const u32 column = first_column + p * halves::TILE + halves::column_of(c);
+            f32 &result = results[halves::row_of(r) * RESULTS_PITCH + column];
+            result = wave.sums[p].of[r][c] + (n == 0 ? 0 : result);
+          }
+        }
+      }
+    }
+    __syncthreads();
+  }
+
+  for (u32 n = threadIdx.x; n < at.rows * (WIDTH / QUAD); n += SPLIT_BLOCK) {
+    const u32 number = n / (WIDTH / QUAD), column = n % (WIDTH / QUAD) * QUAD;
+    if (column >= a.columns) continue;
+    const Row row = at.row(a, number);
+    const Total total = of_block[number];
+    const Quad quad = load_pack<QUAD>(results + number * RESULTS_PITCH + column);
+    if (!split.is_whole()) {
+      const u64 slot = row.number * split.parts.size + at.part;
+      if (column == 0) totals[slot] = total;
+      store_pack<QUAD>(sums + slot * a.columns + column, quad);
+    } else if (row.query < queries) {
+      T *to = a.results_of(y, entry, row.head) + row.query * a.result_step();
+      store_pack<QUAD>(to + column, narrowed<T>(scaled(quad, a.mean(1, total.sum))));
+    }
+  }
+}
+
+// What some parts of the keys are, put together.
+struct Piece {
+  Total total;
+  f32 value = 0;
+
+  CANDLE_DEVICE void add(const Piece &other) {
+    value *= total.raise(other.total.max);
+    const f32 factor = estimated_exp(other.total.max - total.max);
+    total.sum += factor * other.total.sum;
+    value += factor * other.value;
+  }
+};
+
+// `sharers` threads to an element, each with some of the parts; neighbouring threads read neighbouring elements of a
+// part, and the same totals.
 template <class A, class T>
 CANDLE_DEVICE void combine(T *__restrict__ y, const Total *__restrict__ totals, const f32 *__restrict__ sums,
-                           const A &a, u32 parts, Divisor columns, u32 count) {
-  for (u64 i = thread_in_grid(); i < count; i += threads_of_grid()) {
-    const u32 row = columns.divide(u32(i)), column = u32(i) - row * columns.size;
+                           const A &a, u32 parts, u32 sharers, Divisor columns, u32 count) {
+  CANDLE_DYNAMIC_LDS(Piece, pieces);
+  const u32 width = BLOCK / sharers, sharer = threadIdx.x / width, own = threadIdx.x % width;
+  for (u64 first = u64(blockIdx.x) * width; first < count; first += u64(gridDim.x) * width) {
+    const u32 i = u32(least(first + own, u64(count - 1)));
+    const u32 row = columns.divide(i), column = i - row * columns.size;
     const u32 number = a.rows.divide(row), query = row - number * a.rows.size;
     const Head head = head_at(a, number);
     const Entry entry = a.entry_at(head.batch);
-    if (query >= entry.queries.length()) continue;
+    const u32 end = query < entry.queries.length() ? parts : 0;
     const Total *of_row = totals + u64(row) * parts;
     const f32 *values = sums + u64(row) * parts * columns.size + column;
-    Total total;
-    f32 value = 0;
-    for (u32 part = 0; part < parts; ++part) {
-      value *= total.raise(of_row[part].max);
-      const f32 factor = estimated_exp(of_row[part].max - total.max);
-      total.sum += factor * of_row[part].sum;
-      value += factor * values[u64(part) * columns.size];
+    Piece piece;
+#pragma unroll 4
+    for (u32 part = sharer; part < end; part += sharers) piece.total.max = Larger()(piece.total.max, of_row[part].max);
+#pragma unroll 4
+    for (u32 part = sharer; part < end; part += sharers) {
+      const f32 factor = estimated_exp(of_row[part].max - piece.total.max);
+      piece.total.sum += factor * of_row[part].sum;
+      piece.value += factor * values[u64(part) * columns.size];
     }
-    a.results_of(y, entry, head.query)[query * a.result_step() + column] = narrow<T>(a.mean(value, total.sum));
+    if (sharers > 1) {
+      pieces[threadIdx.x] = piece;
+      __syncthreads();
+#pragma unroll 1
+      for (u32 n = 1; n < sharers; ++n) piece.add(pieces[(sharer + n) % sharers * width + own]);
+      __syncthreads();
+    }
+    if (sharer > 0 || first + own >= count || end == 0) continue;
+    T *to = a.results_of(y, entry, head.query) + query * a.result_step();
+    to[column] = narrow<T>(a.mean(piece.value, piece.total.sum));
   }
 }
 
@@ -1048,6 +1387,16 @@ sdpa_matrix_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const
   else
     halves::stop();
 }
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+sdpa_matrix_bf16_256(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Masked given,
+                     Tiles tiles) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<256>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
 CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
 sdpa_matrix_f16_64(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
   const Masked &attention = given;
@@ -1063,6 +1412,15 @@ sdpa_matrix_f16_128(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 
   // Where there are no units, the host asks for tiles.
   if constexpr (halves::ARE_THERE)
     attend_on_units<128>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+sdpa_matrix_f16_256(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<256>(y, q, k, v, mask, attention, tiles);
   else
     halves::stop();
 }
@@ -1120,20 +1478,89 @@ sdpa_split_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k,
   const Masked &attention = given;
   attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
-CANDLE_KERNEL(256)
-sdpa_combine_bf16(bf16 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, Divisor columns, u32 count) {
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+sdpa_matrix_split_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,
+                          const bf16 *mask, Masked given, Split split) {
   const Masked &attention = given;
-  combine(y, totals, sums, attention, parts, columns, count);
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<64>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+sdpa_matrix_split_bf16_128(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,
+                           const bf16 *mask, Masked given, Split split) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<128>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+sdpa_matrix_split_bf16_256(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,
+                           const bf16 *mask, Masked given, Split split) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<256>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+sdpa_matrix_split_f16_64(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                         Masked given, Split split) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<64>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+sdpa_matrix_split_f16_128(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                          Masked given, Split split) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<128>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+sdpa_matrix_split_f16_256(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                          Masked given, Split split) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<256>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
 }
 CANDLE_KERNEL(256)
-sdpa_combine_f16(f16 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, Divisor columns, u32 count) {
+sdpa_combine_bf16(bf16 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, u32 sharers, Divisor columns,
+                  u32 count) {
   const Masked &attention = given;
-  combine(y, totals, sums, attention, parts, columns, count);
+  combine(y, totals, sums, attention, parts, sharers, columns, count);
 }
 CANDLE_KERNEL(256)
-sdpa_combine_f32(f32 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, Divisor columns, u32 count) {
+sdpa_combine_f16(f16 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, u32 sharers, Divisor columns,
+                 u32 count) {
   const Masked &attention = given;
-  combine(y, totals, sums, attention, parts, columns, count);
+  combine(y, totals, sums, attention, parts, sharers, columns, count);
+}
+CANDLE_KERNEL(256)
+sdpa_combine_f32(f32 *y, const Total *totals, const f32 *sums, Masked given, u32 parts, u32 sharers, Divisor columns,
+                 u32 count) {
+  const Masked &attention = given;
+  combine(y, totals, sums, attention, parts, sharers, columns, count);
 }
 CANDLE_KERNEL(256)
 flash_tiles_bf16_64(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given, Tiles tiles) {
@@ -1210,6 +1637,17 @@ flash_matrix_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, cons
   else
     halves::stop();
 }
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+flash_matrix_bf16_256(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given,
+                      Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<256>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
 CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
 flash_matrix_f16_64(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
   __shared__ u64 words[sizeof(Flash) / 8];
@@ -1227,6 +1665,16 @@ flash_matrix_f16_128(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16
   // Where there are no units, the host asks for tiles.
   if constexpr (halves::ARE_THERE)
     attend_on_units<128>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+flash_matrix_f16_256(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<256>(y, q, k, v, mask, attention, tiles);
   else
     halves::stop();
 }
@@ -1293,23 +1741,98 @@ flash_split_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k
   const Flash &attention = in_lds(given, words);
   attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
-CANDLE_KERNEL(256)
-flash_combine_bf16(bf16 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, Divisor columns, u32 count) {
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+flash_matrix_split_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,
+                           const bf16 *mask, Flash given, Split split) {
   __shared__ u64 words[sizeof(Flash) / 8];
   const Flash &attention = in_lds(given, words);
-  combine(y, totals, sums, attention, parts, columns, count);
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<64>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+flash_matrix_split_bf16_128(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,
+                            const bf16 *mask, Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<128>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+flash_matrix_split_bf16_256(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,
+                            const bf16 *mask, Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<256>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+flash_matrix_split_f16_64(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                          Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<64>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+flash_matrix_split_f16_128(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                           Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<128>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
+}
+CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
+flash_matrix_split_f16_256(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                           Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for the other split.
+  if constexpr (halves::ARE_THERE) {
+    attend_split_on_units<256>(y, totals, sums, q, k, v, mask, attention, split);
+  } else {
+    halves::stop();
+  }
 }
 CANDLE_KERNEL(256)
-flash_combine_f16(f16 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, Divisor columns, u32 count) {
+flash_combine_bf16(bf16 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, u32 sharers, Divisor columns,
+                   u32 count) {
   __shared__ u64 words[sizeof(Flash) / 8];
   const Flash &attention = in_lds(given, words);
-  combine(y, totals, sums, attention, parts, columns, count);
+  combine(y, totals, sums, attention, parts, sharers, columns, count);
 }
 CANDLE_KERNEL(256)
-flash_combine_f32(f32 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, Divisor columns, u32 count) {
+flash_combine_f16(f16 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, u32 sharers, Divisor columns,
+                  u32 count) {
   __shared__ u64 words[sizeof(Flash) / 8];
   const Flash &attention = in_lds(given, words);
-  combine(y, totals, sums, attention, parts, columns, count);
+  combine(y, totals, sums, attention, parts, sharers, columns, count);
+}
+CANDLE_KERNEL(256)
+flash_combine_f32(f32 *y, const Total *totals, const f32 *sums, Flash given, u32 parts, u32 sharers, Divisor columns,
+                  u32 count) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  combine(y, totals, sums, attention, parts, sharers, columns, count);
 }
 
 } // namespace candle

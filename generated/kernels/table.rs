@@ -149,7 +149,7 @@ pub(crate) const ARCHITECTURES: &[&str] = &[
 ];
 
 /// How the names of architectures begin that have numbers of their own, longest first.
-pub(crate) const TUNINGS: [&str; 4] = ["gfx906", "gfx10", "gfx11", "sm"];
+pub(crate) const TUNINGS: [&str; 5] = ["gfx906", "gfx10", "gfx11", "gfx12", "sm"];
 
 /// Dimensions that a layout can have after merging.
 pub(crate) const MAX_RANK: usize = 8;
@@ -297,7 +297,7 @@ pub(crate) mod argsort {
 pub(crate) mod binary {
     use super::*;
 
-    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
+    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 2,
@@ -374,7 +374,7 @@ pub(crate) mod binary {
 pub(crate) mod cast {
     use super::*;
 
-    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
+    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 3,
@@ -710,7 +710,7 @@ pub(crate) mod im2col {
     pub(crate) const TILE_PIXELS: usize = 16;
     pub(crate) const PACK_BYTES: usize = 8;
     pub(crate) const LDS_BANKS: usize = 128;
-    pub(crate) const TILE_BYTES: Tuned = Tuned([16384, 16384, 16384, 16384, 32768]);
+    pub(crate) const TILE_BYTES: Tuned = Tuned([16384, 16384, 16384, 16384, 16384, 32768]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 10,
@@ -750,6 +750,8 @@ pub(crate) mod index_add {
     pub(crate) const BLOCK: usize = 256;
     pub(crate) const AHEAD: usize = 2;
     pub(crate) const SEARCH: usize = 1024;
+    pub(crate) const READS: usize = 1048576;
+    pub(crate) const BYTES: usize = 4;
     pub(crate) const ROWS: usize = 32;
 
     pub(crate) const FAMILY: &Family = &Family {
@@ -872,7 +874,7 @@ pub(crate) mod norm {
     pub(crate) const HELD: usize = 16;
     pub(crate) const HELD_F64: usize = 8;
     pub(crate) const STAGE: usize = 16384;
-    pub(crate) const HELD_16: Tuned = Tuned([32, 32, 32, 32, 64]);
+    pub(crate) const HELD_16: Tuned = Tuned([32, 32, 32, 32, 32, 64]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 14,
@@ -1362,6 +1364,7 @@ pub(crate) mod scatter_add {
     pub(crate) const LDS: usize = 32768;
     pub(crate) const CACHED: usize = 4194304;
     pub(crate) const MAX_WIDTH: usize = 32;
+    pub(crate) const LEAST_BLOCKS: usize = 1024;
     pub(crate) const LEAST_STRIP: usize = 32;
     pub(crate) const MAX_STEPS: usize = 8388608;
 
@@ -1407,19 +1410,35 @@ pub(crate) mod sdpa {
     pub(crate) const FEW_QUERIES: usize = 8;
     pub(crate) const BLOCKS_PER_PROCESSOR: usize = 4;
     pub(crate) const LEAST_KEYS: usize = 256;
+    pub(crate) const COMBINED: usize = 4;
+    pub(crate) const SHARERS: usize = 16;
     pub(crate) const MATRIX_TILE: usize = 16;
     pub(crate) const MATRIX_GAP: usize = 8;
     pub(crate) const MATRIX_PACK: usize = 8;
-    pub(crate) const MATRIX_BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
-    pub(crate) const MATRIX_COLUMNS: Tuned = Tuned([128, 0, 0, 128, 128]);
-    pub(crate) const MATRIX_HELD: Tuned = Tuned([1, 1, 1, 0, 0]);
-    pub(crate) const MATRIX_STEP: Tuned = Tuned([32, 32, 32, 32, 64]);
+    pub(crate) const WIDE: usize = 128;
+    pub(crate) const MATRIX_LEAST_KEYS: usize = 128;
+    pub(crate) const WIDE_SPLIT_STEP: usize = 32;
+    pub(crate) const MATRIX_BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 128]);
+    pub(crate) const MATRIX_BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 2]);
+    pub(crate) const MATRIX_COLUMNS: Tuned = Tuned([256, 0, 0, 256, 256, 256]);
+    pub(crate) const MATRIX_HELD: Tuned = Tuned([1, 1, 1, 0, 0, 0]);
+    pub(crate) const MATRIX_ROOMS: Tuned = Tuned([1, 1, 1, 1, 1, 2]);
+    pub(crate) const MATRIX_SPLIT_BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 128]);
+    pub(crate) const MATRIX_SPLIT_SHARES: Tuned = Tuned([2, 2, 2, 2, 2, 1]);
+    pub(crate) const MATRIX_SPLIT_STEP: Tuned = Tuned([32, 32, 32, 64, 64, 64]);
+    pub(crate) const MATRIX_STEP: Tuned = Tuned([32, 32, 32, 32, 32, 64]);
+    pub(crate) const MATRIX_TURNS: Tuned = Tuned([1, 1, 1, 1, 1, 0]);
+    pub(crate) const WIDE_BLOCK: Tuned = Tuned([256, 256, 256, 128, 128, 128]);
+    pub(crate) const WIDE_COLUMNS: Tuned = Tuned([256, 256, 256, 128, 128, 256]);
+    pub(crate) const WIDE_HELD: Tuned = Tuned([1, 1, 1, 0, 0, 0]);
+    pub(crate) const WIDE_SPLIT_SHARES: Tuned = Tuned([2, 2, 2, 4, 4, 2]);
+    pub(crate) const WIDE_STEP: Tuned = Tuned([16, 16, 16, 16, 16, 32]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 23,
         name: "sdpa",
         variants: &["64", "128", "256", ""],
-        kernels: 50,
+        kernels: 66,
     };
 
     /// Values of up to 64 columns.
@@ -1456,7 +1475,7 @@ pub(crate) mod sdpa {
         name: "sdpa_matrix",
         first: 9,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0, 1],
+        variants: &[0, 1, 2],
         distinct: false,
     };
 
@@ -1464,17 +1483,27 @@ pub(crate) mod sdpa {
     pub(crate) const SDPA_SPLIT: Op = Op {
         family: FAMILY,
         name: "sdpa_split",
-        first: 13,
+        first: 15,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
         distinct: false,
     };
 
-    /// The results of sdpa_split's blocks put together.
+    /// As sdpa_split, in 16 bits on matrix units; rows consist of aligned packs of 16 bytes.
+    pub(crate) const SDPA_MATRIX_SPLIT: Op = Op {
+        family: FAMILY,
+        name: "sdpa_matrix_split",
+        first: 24,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16])],
+        variants: &[0, 1, 2],
+        distinct: false,
+    };
+
+    /// The results of sdpa_split's or sdpa_matrix_split's blocks put together.
     pub(crate) const SDPA_COMBINE: Op = Op {
         family: FAMILY,
         name: "sdpa_combine",
-        first: 22,
+        first: 30,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[3],
         distinct: false,
@@ -1484,7 +1513,7 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_TILES: Op = Op {
         family: FAMILY,
         name: "flash_tiles",
-        first: 25,
+        first: 33,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1494,9 +1523,9 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_MATRIX: Op = Op {
         family: FAMILY,
         name: "flash_matrix",
-        first: 34,
+        first: 42,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0, 1],
+        variants: &[0, 1, 2],
         distinct: false,
     };
 
@@ -1504,17 +1533,27 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_SPLIT: Op = Op {
         family: FAMILY,
         name: "flash_split",
-        first: 38,
+        first: 48,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
         distinct: false,
     };
 
-    /// The results of flash_split's blocks put together.
+    /// As sdpa_matrix_split, with windows, slopes and entries of different lengths.
+    pub(crate) const FLASH_MATRIX_SPLIT: Op = Op {
+        family: FAMILY,
+        name: "flash_matrix_split",
+        first: 57,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16])],
+        variants: &[0, 1, 2],
+        distinct: false,
+    };
+
+    /// The results of flash_split's or flash_matrix_split's blocks put together.
     pub(crate) const FLASH_COMBINE: Op = Op {
         family: FAMILY,
         name: "flash_combine",
-        first: 47,
+        first: 63,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[3],
         distinct: false,
@@ -1525,10 +1564,12 @@ pub(crate) mod sdpa {
         SDPA_TILES,
         SDPA_MATRIX,
         SDPA_SPLIT,
+        SDPA_MATRIX_SPLIT,
         SDPA_COMBINE,
         FLASH_TILES,
         FLASH_MATRIX,
         FLASH_SPLIT,
+        FLASH_MATRIX_SPLIT,
         FLASH_COMBINE,
     ];
 }
@@ -1545,10 +1586,10 @@ pub(crate) mod softmax {
     pub(crate) const UNALIGNED_PACKED: usize = 48;
     pub(crate) const STAGE: usize = 16384;
     pub(crate) const LEAST_CHUNK: usize = 16384;
-    pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 1]);
-    pub(crate) const CHUNK_BLOCK: Tuned = Tuned([256, 256, 256, 256, 1024]);
-    pub(crate) const HELD: Tuned = Tuned([32, 32, 32, 32, 16]);
-    pub(crate) const UNALIGNED: Tuned = Tuned([24, 24, 24, 24, 16]);
+    pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 1]);
+    pub(crate) const CHUNK_BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 1024]);
+    pub(crate) const HELD: Tuned = Tuned([32, 32, 32, 32, 32, 16]);
+    pub(crate) const UNALIGNED: Tuned = Tuned([24, 24, 24, 24, 24, 16]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 24,
@@ -1605,7 +1646,7 @@ pub(crate) mod softmax {
 pub(crate) mod unary {
     use super::*;
 
-    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 128]);
+    pub(crate) const BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 128]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 25,

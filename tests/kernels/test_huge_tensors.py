@@ -70,6 +70,28 @@ def attention(kernel: str, element: str, tolerance: float) -> Case:
     )
 
 
+def split_attention(kernels: str, element: str, tolerance: float) -> Case:
+    """Of a query to 256 keys, which are dealt to two blocks."""
+    return Case(
+        kernels,
+        (Operand(element, (64 * K + 1, 1, 1, 256)), *[Operand(element, (64 * K + 1, 1, 256, 256))] * 2),
+        lambda k, q, keys, values: sdpa(k, q, keys, values, scale=0.1, parts=2),
+        (Dealing(items=2, rounds=1), Dealing()),
+        tolerance=tolerance,
+    )
+
+
+def layer_norms(kernel: str, columns: int, count: int) -> Case:
+    """Of rows of f16, with one vector as weights and biases."""
+    return Case(
+        kernel,
+        (rows("f16", columns, count), Operand("f16", (columns,), None)),
+        lambda k, x, alpha: layer_norm(k, x, alpha, alpha, 1e-5),
+        tolerance=F16,
+        absolute=F32,
+    )
+
+
 def part(x: Tensor, columns: int) -> Tensor:
     """The first columns of the last dimension: rows lie so far apart that offsets in one launch pass 32 bits."""
     return x.narrow(len(x.shape) - 1, 0, columns)
@@ -96,12 +118,13 @@ def scatter_added(kernels: Kernels, y: Tensor, ids: Tensor, x: Tensor) -> Tensor
 
 
 def index_added(kernels: Kernels, y: Tensor, ids: Tensor, x: Tensor) -> Tensor:
-    index_add(kernels, y, ids, x, 1)
+    """With indices that blocks search, where an index_add of so many rows would sort them."""
+    index_add(kernels, y, ids, x, 1, form="searched")
     return y
 
 
 def index_added_in_order(kernels: Kernels, y: Tensor, ids: Tensor, x: Tensor) -> Tensor:
-    """With two indices, where an index_add of so few would search; sorting them is no launch of the case."""
+    """With sorted indices; sorting them is no launch of the case."""
     run = kernels.launch
 
     def launch(family: str, planned: Iterable[Launch]) -> None:
@@ -230,13 +253,7 @@ LINES = {
         lambda k, x: rms_norm(k, x, None, 1e-5),
         tolerance=BF16,
     ),
-    "norm-unaligned": Case(
-        "layer_norm_f16_unaligned",
-        (rows("f16", 8 * K - 1, M // 2 + 99), Operand("f16", (8 * K - 1,), None)),
-        lambda k, x, alpha: layer_norm(k, x, alpha, alpha, 1e-5),
-        tolerance=F16,
-        absolute=F32,
-    ),
+    "norm-unaligned": layer_norms("layer_norm_f16_unaligned", 8 * K - 1, M // 2 + 99),
     "norm-staged": Case(
         "rms_norm_f32_staged",
         (rows("f32", 127, 34 * M),),
@@ -244,13 +261,7 @@ LINES = {
         SHORT_ROWS,
         tolerance=F32,
     ),
-    "norm-streamed": Case(
-        "layer_norm_f16_streamed",
-        (rows("f16", 64 * K - 1, M // 16 + 99), Operand("f16", (64 * K - 1,), None)),
-        lambda k, x, alpha: layer_norm(k, x, alpha, alpha, 1e-5),
-        tolerance=F16,
-        absolute=F32,
-    ),
+    "norm-streamed": layer_norms("layer_norm_f16_streamed", 64 * K - 1, M // 16 + 99),
     "rope": Case(
         "rope_bf16",
         (Operand("bf16", (M + 3, 1, 2, 4 * K)), *[Operand("bf16", (M + 3, 2, 2 * K))] * 2),
@@ -265,13 +276,8 @@ LINES = {
     ),
     "sdpa-tiles": attention("sdpa_tiles_f32_64", "f32", F32),
     "sdpa-matrix": attention("sdpa_matrix_f16_64", "f16", F16),
-    "sdpa-split": Case(
-        "sdpa_split_f16_256 sdpa_combine_f16",
-        (Operand("f16", (64 * K + 1, 1, 1, 256)), *[Operand("f16", (64 * K + 1, 1, 256, 256))] * 2),
-        lambda k, q, keys, values: sdpa(k, q, keys, values, scale=0.1, parts=2),
-        (Dealing(items=2, rounds=1), Dealing()),
-        tolerance=F16,
-    ),
+    "sdpa-split": split_attention("sdpa_split_f32_256 sdpa_combine_f32", "f32", F32),
+    "sdpa-matrix-split": split_attention("sdpa_matrix_split_f16_256 sdpa_combine_f16", "f16", F16),
     "reduce-rows": Case("sum_u8_rows", (rows("u8", 16 * K, M // 4 + 3),), lambda k, x: reduce(k, "sum", x, [1])),
     "reduce-index": Case("argmax_u8_rows", (rows("u8", 16 * K, M // 4 + 3),), lambda k, x: reduce(k, "argmax", x, [1])),
     "reduce-columns": Case(

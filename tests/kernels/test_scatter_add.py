@@ -50,6 +50,20 @@ def test_scatter_add(kernels: Kernels, element: DType, form: str) -> None:
         assert_ulps(target, summed(y, ids, x, dim, rounds_each=form == "columns"), 0)
 
 
+@pytest.mark.parametrize("element", ["f32", "bf16", "u8"])
+def test_many_columns_whose_elements_are_neighbours(kernels: Kernels, element: str) -> None:
+    """A block has several of them: four here, of which the last block's are not all there."""
+    kind = dtype(element)
+    y, x = random_values(kind, (4099, 5), 1), random_values(kind, (4099, 40), 2)
+    ids = random_ids("u32", 5, x.shape, 3)
+    target = in_words(kernels, y)
+    places, source = (Tensor.from_numpy(kernels.device, a) for a in (ids, x))
+    with launched(kernels) as symbols:
+        scatter_add(kernels, target, places, source, 1)
+    assert symbols == {f"scatter_add_{element}_lds"}
+    assert_ulps(target, summed(y, ids, x, 1), 0)
+
+
 @pytest.mark.parametrize("element", ["f32", "f16"])
 def test_all_additions_to_one_element_keep_their_order(kernels: Kernels, element: str) -> None:
     kind = dtype(element)

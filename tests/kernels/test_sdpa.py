@@ -24,6 +24,9 @@ Array = np.ndarray[Any, Any]
 FORMS = pytest.mark.parametrize("parts", [0, 1, 4], ids=["tiles", "whole", "parts"])
 """Tiles of queries, few queries with all keys in one block, and with keys dealt to several."""
 
+UNITS = pytest.mark.parametrize("element", ["f32", "f16"], ids=["plain", "units"])
+"""Types of which one goes to matrix units."""
+
 TYPES = ("f16", "bf16", "f32")
 DEPTHS = (32, 64, 72, 80, 96, 128, 256)
 """Head sizes that Candle's Metal kernels have."""
@@ -233,8 +236,8 @@ def test_random_configurations(kernels: Kernels, decade: int) -> None:
 def test_every_kernel(kernels: Kernels) -> None:
     with launched(kernels) as symbols:
         for element in TYPES:
-            # Rows of 60 and 124 elements are no packs of 16 bytes in 16 bits, and wider ones do not go to matrix units.
-            for depth in (60, 64, 124, 128, 256):
+            # Rows of 60, 124 and 252 elements are no packs of 16 bytes in 16 bits, and do not go to matrix units.
+            for depth in (60, 64, 124, 128, 252, 256):
                 for flash, parts in product((False, True), (0, 3)):
                     Case(element, keys=66, depth=depth, flash=flash, parts=parts).check(kernels)
     assert symbols == {kernel.symbol for kernel in kernels.families["sdpa"].kernels}
@@ -256,11 +259,29 @@ def test_every_kernel(kernels: Kernels) -> None:
         Case(queries=2, keys=200, depth=32, flash=True, window=(20, 0), parts=3, sloped=True, group=2),
         Case("f16", queries=9, keys=65, depth=512, flash=True, causal=True),
         # Blocks of waves of which some see no key of a step, and some have no query.
-        Case("f16", queries=130, keys=140, depth=128, causal=True, group=2),
-        Case("bf16", queries=200, keys=200, depth=40, columns=128, flash=True, window=(20, 3)),
-        Case("f16", queries=150, keys=260, depth=64, flash=True, window=(None, 2), sloped=True, cap=30.0),
-        Case("bf16", queries=67, keys=67, depth=8, columns=8, masked=True, heads=2, batch=2),
-        Case("f16", queries=9, keys=1, depth=16, columns=120),
+        Case("f16", queries=130, keys=140, depth=128, causal=True, group=2, parts=0),
+        Case("bf16", queries=200, keys=200, depth=40, columns=128, flash=True, window=(20, 3), parts=0),
+        Case("f16", queries=150, keys=260, depth=64, flash=True, window=(None, 2), sloped=True, cap=30.0, parts=0),
+        Case("bf16", queries=67, keys=67, depth=8, columns=8, masked=True, heads=2, batch=2, parts=0),
+        Case("f16", queries=9, keys=1, depth=16, columns=120, parts=0),
+        # Wide rows, whose columns are in two parts on some architectures.
+        Case("f16", queries=70, keys=90, depth=256, causal=True, parts=0),
+        Case("bf16", queries=40, keys=70, depth=136, columns=200, flash=True, window=(30, 3), parts=0),
+        Case("f16", queries=20, keys=40, depth=24, columns=136, masked=True, parts=0),
+        # Rows of a head of keys that are of several heads of queries, and of which some see no key of a part.
+        Case("f16", queries=40, keys=300, depth=128, causal=True, group=2, parts=3),
+        Case("bf16", queries=7, keys=150, depth=40, columns=128, flash=True, window=(20, 3), group=3, parts=4),
+        Case("f16", queries=21, keys=260, depth=64, flash=True, window=(None, 2), sloped=True, cap=30.0, parts=2),
+        Case("bf16", queries=3, keys=67, depth=8, columns=8, masked=True, heads=2, batch=2, group=2, parts=2),
+        Case("f16", queries=1, keys=1, depth=16, columns=120, parts=1),
+        Case("f16", queries=5, keys=140, depth=256, causal=True, group=2, parts=2),
+        Case("bf16", queries=18, keys=100, depth=136, columns=200, masked=True, parts=3),
+        # Parts that several threads put together.
+        Case(queries=2, keys=200, depth=40, parts=40),
+        Case("bf16", queries=3, keys=90, depth=64, flash=True, causal=True, parts=9, batch=2),
+        Case("f16", queries=20, keys=40, scale=-8.0, parts=0),
+        # A window of more keys than a step has.
+        Case("f16", queries=100, keys=200, depth=64, flash=True, window=(60, 40), parts=0),
     ],
 )
 def test_unusual_sizes(kernels: Kernels, case: Case) -> None:
@@ -268,45 +289,49 @@ def test_unusual_sizes(kernels: Kernels, case: Case) -> None:
 
 
 @FORMS
-def test_later_keys_score_higher(kernels: Kernels, parts: int) -> None:
+@UNITS
+def test_later_keys_score_higher(kernels: Kernels, parts: int, element: str) -> None:
     """Every tile, and every part, corrects what came before it."""
-    case = Case(queries=3, keys=140, depth=64, parts=parts, scale=1.0)
+    case = Case(element, queries=3, keys=140, depth=64, parts=parts, scale=1.0)
     q, k, v, mask = case.arrays()
-    k = (q[:, :, :1] * np.linspace(-1, 1, case.keys)[:, None]).astype(np.float32)
-    expected, bound = reference(case, q, k, v, mask)
+    k = (q[:, :, :1] * np.linspace(-1, 1, case.keys)[:, None]).astype(q.dtype)
+    expected, bound = reference(case, q, k, v, mask, on_units=element == "f16")
     assert_within(case.run(kernels, q, k, v, mask), expected, bound)
 
 
 @FORMS
-def test_queries_that_see_no_key(kernels: Kernels, parts: int) -> None:
+@UNITS
+def test_queries_that_see_no_key(kernels: Kernels, parts: int, element: str) -> None:
     """They are NaN as softmax makes them, and no other query is."""
-    causal = Case(queries=5, keys=3, causal=True, parts=parts)
+    causal = Case(element, queries=5, keys=3, causal=True, parts=parts)
     result = causal.run(kernels, *causal.arrays())
     assert np.isnan(result).all(axis=(0, 1, 3)).tolist() == [True, True, False, False, False]
     assert np.isfinite(result[:, :, 2:]).all()
 
-    masked = Case(queries=5, keys=70, masked=True, parts=parts)
+    masked = Case(element, queries=5, keys=70, masked=True, parts=parts)
     q, k, v, mask = masked.arrays()
     mask[..., 1, :] = -np.inf
-    expected, bound = reference(masked, q, k, v, mask)
+    expected, bound = reference(masked, q, k, v, mask, on_units=element == "f16")
     assert np.isnan(expected).all(axis=(0, 1, 3)).tolist() == [False, True, False, False, False]
     assert_within(masked.run(kernels, q, k, v, mask), expected, bound)
 
-    none = Case(queries=2, keys=0, parts=parts)
+    none = Case(element, queries=2, keys=0, parts=parts)
     assert np.isnan(none.run(kernels, *none.arrays())).all()
 
 
 @FORMS
-def test_flash_makes_zeros_of_queries_that_see_no_key(kernels: Kernels, parts: int) -> None:
-    case = Case(queries=5, keys=3, causal=True, flash=True, parts=parts)
+@UNITS
+def test_flash_makes_zeros_of_queries_that_see_no_key(kernels: Kernels, parts: int, element: str) -> None:
+    case = Case(element, queries=5, keys=3, causal=True, flash=True, parts=parts)
     result = case.run(kernels, *case.arrays())
     assert (result == 0).all(axis=(0, 1, 3)).tolist() == [True, True, False, False, False]
     assert np.isfinite(result).all()
-    none = Case(queries=2, keys=0, flash=True, parts=parts)
+    none = Case(element, queries=2, keys=0, flash=True, parts=parts)
     assert (none.run(kernels, *none.arrays()) == 0).all()
-    queries, keys = none.arrays()[0].copy(), Case(queries=2, keys=3).arrays()
-    queries[..., 0] = np.nan
-    assert np.isnan(Case(queries=2, keys=3, flash=True, parts=parts).run(kernels, queries, *keys[1:])).all()
+    unknown = replace(none, keys=3)
+    q, *others = unknown.arrays()
+    q[..., 0] = np.nan
+    assert np.isnan(unknown.run(kernels, q, *others)).all()
 
 
 @dataclass(frozen=True)
@@ -385,8 +410,9 @@ def test_entries_of_different_lengths(kernels: Kernels, parts: int, page: int | 
     Batch(page=page, groups=groups).check(kernels, replace(case, causal=False, window=(40, 2), element="f32"))
 
 
-def test_entries_of_many_queries(kernels: Kernels) -> None:
-    case = Case("bf16", heads=1, group=3, depth=72, flash=True, causal=True)
+@pytest.mark.parametrize("parts", [0, 2], ids=["tiles", "parts"])
+def test_entries_of_many_queries(kernels: Kernels, parts: int) -> None:
+    case = Case("bf16", heads=1, group=3, depth=72, flash=True, causal=True, parts=parts)
     # A group that reaches from queries of one tile to keys behind all that these see otherwise.
     Batch(queries=(130,), keys=(140,), groups=(((20, 120),),)).check(kernels, case)
     Batch(queries=(70, 1, 130), keys=(70, 200, 140)).check(kernels, case)
@@ -427,8 +453,9 @@ def test_lowest_number_as_mask(kernels: Kernels, parts: int) -> None:
 
 
 @FORMS
-def test_special_values_reach_only_their_query(kernels: Kernels, parts: int) -> None:
-    case = Case(queries=6, keys=70, parts=parts)
+@UNITS
+def test_special_values_reach_only_their_query(kernels: Kernels, parts: int, element: str) -> None:
+    case = Case(element, queries=6, keys=70, parts=parts)
     q, k, v, mask = case.arrays()
     q[0, 0, 1, 3], q[0, 0, 4, 60] = np.nan, np.inf
 
@@ -460,9 +487,12 @@ def test_nothing_to_do(kernels: Kernels, case: Case) -> None:
 def test_many_keys_are_dealt_to_blocks(kernels: Kernels) -> None:
     with launched(kernels) as symbols:
         Case("f16", queries=1, keys=520, depth=64).check(kernels)
-        assert symbols == {"sdpa_split_f16_64", "sdpa_combine_f16"}
+        assert symbols == {"sdpa_matrix_split_f16_64", "sdpa_combine_f16"}
     with launched(kernels) as symbols:
-        Case("f16", queries=9, keys=20, depth=64).check(kernels)
+        Case(queries=1, keys=520, depth=64).check(kernels)
+        assert symbols == {"sdpa_split_f32_64", "sdpa_combine_f32"}
+    with launched(kernels) as symbols:
+        Case("f16", queries=9, keys=20, depth=64, parts=0).check(kernels)
         assert symbols == {"sdpa_matrix_f16_64"}
 
 

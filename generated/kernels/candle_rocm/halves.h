@@ -323,12 +323,12 @@ CANDLE_DEVICE void add_products(Sums &sums, const Rows<T> &rows, const Columns<T
 // that began but for the LATER last ones. Elsewhere they are in registers meanwhile. Lines from `count` on, of which
 // there is one at least, and elements from `length` on, are zero; neighbouring threads move neighbouring packs.
 
-// Before `begin`, when others may still read what lies where it writes at once.
-CANDLE_DEVICE void leave_room() {
+// How many times the lines of a step have room in LDS where the next step's begin before this one's are read.
 #if defined(CANDLE_MATRIX_NVIDIA)
-  __syncthreads();
+constexpr u32 ROOMS = 2;
+#else
+constexpr u32 ROOMS = 1;
 #endif
-}
 
 // At the end of what began, so that it can be waited for.
 CANDLE_DEVICE void all_began() {
@@ -389,9 +389,11 @@ struct Lines {
 // The same, to be read as lines of the other dimension by Columns::turned. Where no unit turns them, they are turned on
 // their way: a thread moves two lines' packs, and neighbouring threads write neighbouring words.
 #if defined(CANDLE_MATRIX_NVIDIA)
+constexpr bool TURNS = false;
 template <u32 HEIGHT, u32 WIDTH, u32 BLOCK, class T>
 using Turned = Lines<HEIGHT, WIDTH, BLOCK, T>;
 #else
+constexpr bool TURNS = true;
 template <u32 HEIGHT, u32 WIDTH, u32 BLOCK, class T>
 struct Turned {
   static constexpr u32 PITCH = HEIGHT + GAP, ELEMENTS = WIDTH * PITCH;

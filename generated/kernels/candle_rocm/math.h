@@ -53,12 +53,25 @@ CANDLE_DEVICE f32 inverse(f32 x) {
 }
 CANDLE_DEVICE f64 inverse(f64 x) { return 1 / x; }
 
+constexpr f32 LOG2_OF_E = 1.44269504088896341f;
+
+// 2^x, of which the last two bits are not right, and 0 below 2^-126.
+CANDLE_DEVICE f32 estimated_exp2(f32 x) {
+#if defined(__CUDA_ARCH__)
+  f32 y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#elif __has_builtin(__builtin_amdgcn_exp2f)
+  return __builtin_amdgcn_exp2f(x);
+#else
+  return __expf(x * 0.693147180559945309f);
+#endif
+}
+
 // e^x, of which the last bits are not right (up to 6 of them, which grow with |x|), and 0 below 2^-126.
 CANDLE_DEVICE f32 estimated_exp(f32 x) {
 #if defined(__CUDA_ARCH__)
-  f32 y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504088896341f));
-  return y;
+  return estimated_exp2(x * LOG2_OF_E);
 #else
   return __expf(x);
 #endif

@@ -201,10 +201,16 @@ impl Batch {
     }
 }
 
-fn check(rows: [usize; 2], depth: usize, dtype: DType, device: &Device) -> Result<()> {
-    let batch = Batch::new([4, 2], &[rows, rows], depth, dtype)?;
+fn check(
+    count: usize,
+    rows: [usize; 2],
+    depth: usize,
+    dtype: DType,
+    device: &Device,
+) -> Result<()> {
+    let batch = Batch::new([4, 2], &vec![rows; count], depth, dtype)?;
     let [q, k, v] = batch.tensors(dtype, device)?;
-    let whole = |x: &Tensor, rows: usize| x.reshape((2, rows, x.dim(1)?, depth));
+    let whole = |x: &Tensor, rows: usize| x.reshape((count, rows, x.dim(1)?, depth));
     let (q, k, v) = (
         whole(&q, rows[0])?,
         whole(&k, rows[1])?,
@@ -262,23 +268,30 @@ fn whole_sequences_are_what_plain_loops_compute() -> Result<()> {
     let Some(device) = gpu("whole_sequences_are_what_plain_loops_compute") else {
         return Ok(());
     };
-    // Few queries and many, of each width of kernels; keys that are dealt to several blocks; and rows that are no packs of
-    // 16 bytes in 16 bits.
+    // Few queries and many, of each width of kernels; keys that are dealt to several blocks; rows that are no packs of 16
+    // bytes in 16 bits; and so many sequences that blocks for tiles of their queries fill a card.
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        for (rows, depth) in [
-            ([1, 40], 64),
-            ([65, 70], 64),
-            ([2, 600], 128),
-            ([66, 67], 72),
-            ([3, 20], 256),
-            ([9, 20], 200),
-            ([9, 20], 60),
-            ([9, 20], 124),
+        for (count, rows, depth) in [
+            (2, [1, 40], 64),
+            (2, [65, 70], 64),
+            (2, [2, 600], 128),
+            (2, [66, 67], 72),
+            (2, [3, 20], 256),
+            (2, [9, 20], 200),
+            (2, [9, 20], 60),
+            (2, [9, 20], 124),
+            (2, [9, 20], 252),
+            (2, [2, 20], 60),
+            (2, [2, 20], 124),
+            (2, [2, 20], 252),
+            (14, [17, 18], 64),
+            (14, [17, 18], 128),
+            (14, [17, 18], 256),
         ] {
-            check(rows, depth, dtype, &device)?;
+            check(count, rows, depth, dtype, &device)?;
         }
     }
-    check([9, 5], 20, DType::F32, &device)
+    check(2, [9, 5], 20, DType::F32, &device)
 }
 
 #[test]

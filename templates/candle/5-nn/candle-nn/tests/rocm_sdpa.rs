@@ -104,14 +104,38 @@ impl Configuration {
         1. / (self.depth as f32).sqrt()
     }
 
-    /// What rounding the weights changes of a sum of values below 1: on matrix units, which many queries of 16 bits may go
-    /// to, they are rounded to that type, in f16 to multiples of 2^-24.
+    /// Sizes for each of the kernels of 16 bits: few queries and many, of each width, in rows that consist of packs of 16
+    /// bytes, which matrix units take, and in others.
+    fn of_every_kernel() -> Vec<Self> {
+        let mut all = vec![];
+        for dtype in [DType::F16, DType::BF16] {
+            for depth in [64, 128, 256, 60, 124, 252] {
+                for (batch, queries, keys) in [(1, 2, 300), (14, 17, 20)] {
+                    all.push(Self {
+                        dtype,
+                        batch,
+                        key_heads: 1,
+                        group: 4,
+                        queries,
+                        keys,
+                        depth,
+                        columns: depth,
+                        cap: 1.,
+                        masking: Masking::Plain,
+                        views: [View::Contiguous; 3],
+                    });
+                }
+            }
+        }
+        all
+    }
+
+    /// What rounding the weights changes of a sum of values below 1: on matrix units, which queries of 16 bits may go to,
+    /// they are rounded to that type, in f16 to multiples of 2^-24.
     fn of_weights(&self) -> f64 {
         match self.dtype {
-            DType::F16 if self.queries > 8 => {
-                ulp(DType::F16, 1.) / 2. + self.keys as f64 * ROUNDING
-            }
-            DType::BF16 if self.queries > 8 => ulp(DType::BF16, 1.) / 2.,
+            DType::F16 => ulp(DType::F16, 1.) / 2. + self.keys as f64 * ROUNDING,
+            DType::BF16 => ulp(DType::BF16, 1.) / 2.,
             _ => 0.,
         }
     }
@@ -240,6 +264,9 @@ mod agrees_with_naive_attention {
         let mut random = Random(SEED);
         for _ in 0..CONFIGURATIONS {
             let configuration = Configuration::random(&mut random);
+            check(&configuration, &mut random, &device)?;
+        }
+        for configuration in Configuration::of_every_kernel() {
             check(&configuration, &mut random, &device)?;
         }
         Ok(())

@@ -22,7 +22,7 @@ impl AddingRows {
     fn of(space: Space) -> Self {
         if space.right < table::ROWS {
             Self::Elements
-        } else if space.n <= table::SEARCH {
+        } else if space.n <= table::SEARCH && space.left * space.n * space.n <= table::READS {
             Self::Searched
         } else {
             Self::Sorted
@@ -74,12 +74,13 @@ struct Rows {
     order: Pointer,
     n: u32,
     parts: u32,
+    log2_team: u32,
 }
 
 // SAFETY: the same fields in the same order, with C's layout on both sides.
 unsafe impl Argument for Rows {}
 
-/// Launches blocks for each row of x.
+/// Launches a team of threads for each part of each row of x: a whole block where indices are searched.
 fn add_rows<L: Launcher>(
     launcher: &L,
     update: &Update,
@@ -91,16 +92,25 @@ fn add_rows<L: Launcher>(
         return Ok(());
     }
     let kernel = table::INDEX_ADD.form(form, &[update.element])?;
-    let lanes = (PACK / update.size()).min(8);
-    let parts = space.right.div_ceil(lanes * table::BLOCK);
+    let lanes = match update.size() {
+        1 => table::BYTES,
+        size => (PACK / size).min(8),
+    };
+    let needed = space.right.div_ceil(lanes).next_power_of_two();
+    let team = match form {
+        table::FORM_SORTED => needed.min(table::BLOCK),
+        _ => table::BLOCK,
+    };
+    let parts = space.right.div_ceil(lanes * team);
     let rows = Rows {
         left: space.left as u64,
         right: space.right as u64,
         order,
         n: space.n as u32,
         parts: parts as u32,
+        log2_team: team.ilog2(),
     };
-    let blocks = space.left * space.n;
+    let blocks = (space.left * space.n).div_ceil(table::BLOCK / team);
     let ids = update.ids.argument(0);
     let launch = Launch::new(launcher, kernel).strided(blocks, table::BLOCK);
     let launch = launch.blocks_y(parts.min(launcher.limits().blocks_y));
@@ -116,14 +126,15 @@ mod tests {
 
     #[test]
     fn the_sizes_decide_how_rows_are_added() {
-        for (n, right, expected) in [
-            (3, 31, AddingRows::Elements),
-            (1025, 31, AddingRows::Elements),
-            (3, 32, AddingRows::Searched),
-            (1024, 32, AddingRows::Searched),
-            (1025, 32, AddingRows::Sorted),
+        for (left, n, right, expected) in [
+            (7, 3, 31, AddingRows::Elements),
+            (7, 1025, 31, AddingRows::Elements),
+            (7, 3, 32, AddingRows::Searched),
+            (1, 1024, 32, AddingRows::Searched),
+            (1, 1025, 32, AddingRows::Sorted),
+            (4, 512, 32, AddingRows::Searched),
+            (5, 512, 32, AddingRows::Sorted),
         ] {
-            let left = 7;
             let adding = AddingRows::of(Space { left, n, right });
             assert_eq!(adding, expected, "{n} rows of {right}");
         }

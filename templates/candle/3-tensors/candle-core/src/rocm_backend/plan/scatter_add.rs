@@ -21,7 +21,7 @@ impl Adding {
     fn of(space: Space, size: usize, element: Element) -> Self {
         if walks(space) {
             Self::Columns
-        } else if lds_pays(space, size) && width_in_lds(space.right, size, element).is_some() {
+        } else if lds_pays(space, size) && width_in_lds(space, size, element).is_some() {
             Self::Lds
         } else {
             Self::Atomic
@@ -73,32 +73,37 @@ fn lds_pays(space: Space, size: usize) -> bool {
     size <= 8 * space.n && space.n <= table::MAX_STEPS
 }
 
-/// Columns of `right` that a block sums in LDS together, a power of two.
+/// Columns that a block sums in LDS together, a power of two.
 ///
-/// None if the targets do not fit, or if so few columns fit that accesses to neighbouring ones would be wasted.
-fn width_in_lds(right: usize, size: usize, element: Element) -> Option<usize> {
-    let wanted = right.next_power_of_two().min(table::MAX_WIDTH);
+/// None if the targets do not fit, or if so few columns fit that accesses to neighbouring ones would be wasted. Where the
+/// elements of a column are neighbours, several columns share the steps of a block, if enough blocks are left.
+fn width_in_lds(space: Space, size: usize, element: Element) -> Option<usize> {
+    let (wanted, least) = match space.right {
+        1 => (1 << (space.left / table::LEAST_BLOCKS).max(1).ilog2(), 1),
+        right => (right.next_power_of_two(), 8),
+    };
+    let wanted = wanted.min(table::MAX_WIDTH);
     let fitting = table::LDS / (size.max(1) * (std::mem::size_of::<u32>() + element.wide_size()));
     let width = wanted.min(1 << fitting.checked_ilog2()?);
-    (width >= wanted.min(8)).then_some(width)
+    (width >= wanted.min(least)).then_some(width)
 }
 
 /// `candle::Columns`: columns whose targets fit into LDS.
 #[repr(C)]
 struct Columns {
+    /// From one left, element and right to the next: of x, y and the indices.
+    steps: [[i64; 3]; 3],
     left: u64,
+    right: u64,
     n: u32,
-    right: u32,
-    ids_left: i64,
-    ids_step: i64,
-    ids_right: i64,
     log2_width: u32,
+    along: u32,
 }
 
 // SAFETY: the same fields in the same order, with C's layout on both sides.
 unsafe impl Argument for Columns {}
 
-/// Launches a block for some neighbouring columns.
+/// Launches a block for some columns.
 fn add_in_lds<L: Launcher>(launcher: &L, update: &Update, kernel: Kernel) -> Result<(), L::Error> {
     let Update {
         y,
@@ -107,24 +112,40 @@ fn add_in_lds<L: Launcher>(launcher: &L, update: &Update, kernel: Kernel) -> Res
         ids,
         space,
     } = update;
-    let Some(width) = width_in_lds(space.right, ids.size, *element) else {
+    let Some(width) = width_in_lds(*space, ids.size, *element) else {
         let message = format!("{} targets do not fit into LDS", ids.size);
         return Err(Refusal(message).into());
     };
-    let [ids_left, ids_step, ids_right] = ids.strides.map(|stride| stride as i64);
+    let targets = Space {
+        n: ids.size,
+        ..*space
+    };
+    let along = space.right == 1;
+    let steps = |steps: [usize; 3]| {
+        let [left, n, right] = steps.map(|step| step as i64);
+        if along {
+            [0, n, left]
+        } else {
+            [left, n, right]
+        }
+    };
+    let [left, right] = if along {
+        [1, space.left]
+    } else {
+        [space.left, space.right]
+    };
     let columns = Columns {
-        left: space.left as u64,
+        steps: [space.strides(), targets.strides(), ids.strides].map(steps),
+        left: left as u64,
+        right: right as u64,
         n: space.n as u32,
-        right: space.right as u32,
-        ids_left,
-        ids_step,
-        ids_right,
         log2_width: width.ilog2(),
+        along: along.into(),
     };
     let ids_argument = ids.argument(0);
     let cells = ids.size * width;
     let lds = cells.next_multiple_of(2) * std::mem::size_of::<u32>() + cells * element.wide_size();
-    let blocks = space.left * space.right.div_ceil(width);
+    let blocks = left * right.div_ceil(width);
     let launch = Launch::new(launcher, kernel).lds(lds);
     let launch = launch.strided(blocks, table::BLOCK);
     let launch = launch.arg(y).arg(x).arg(&ids_argument).arg(&columns);
@@ -218,7 +239,7 @@ mod tests {
 
     #[test]
     fn columns_are_summed_in_lds_where_their_targets_fit() {
-        let width = width_in_lds;
+        let width = |right, size, element| width_in_lds(space(7, 9, right), size, element);
         // A target takes 8 bytes of 32 KiB: a bid and a sum. 100 targets of 32 columns fit.
         let f32 = |right, size| width(right, size, Element::F32);
         assert_eq!(f32(1, 100), Some(1));
@@ -242,6 +263,14 @@ mod tests {
         assert_eq!(width(64, 129, Element::F16), Some(16));
         assert_eq!(width(64, 204, Element::U8), Some(32));
         assert_eq!(width(64, 205, Element::U8), Some(16));
+        // Columns whose elements are neighbours, if there are many.
+        let along = |left, size| width_in_lds(space(left, 9, 1), size, Element::F32);
+        assert_eq!(along(2047, 100), Some(1));
+        assert_eq!(along(2048, 100), Some(2));
+        assert_eq!(along(1 << 20, 100), Some(32));
+        assert_eq!(along(1 << 20, 1000), Some(4));
+        assert_eq!(along(1 << 20, 4096), Some(1));
+        assert_eq!(along(1 << 20, 4097), None);
     }
 
     #[test]

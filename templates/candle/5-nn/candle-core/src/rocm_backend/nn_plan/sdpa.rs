@@ -5,7 +5,7 @@
 use super::flash::{Flash, KernelFlash};
 use crate::rocm_backend::plan::table::{sdpa as table, Element};
 use crate::rocm_backend::plan::{
-    Argument, Card, Divisor, Kernel, Launch, Launcher, Op, Operand, Pointer, Refusal, Tuned,
+    Argument, Card, Divisor, Kernel, Launch, Launcher, Op, Operand, Pointer, Refusal, Tuned, Tuning,
 };
 
 /// Kernels for rows of up to so many columns.
@@ -39,6 +39,21 @@ impl Width {
     /// The narrowest that holds a row; `None` if the widest does not.
     fn of(columns: usize) -> Option<Self> {
         WIDTHS.into_iter().find(|width| columns <= width.columns)
+    }
+
+    /// Without matrix units. LDS has sums and a total of every team.
+    fn split(&self) -> Dealing {
+        let lds = table::BLOCK / table::TEAM * (self.columns + 2) * Element::F32.size();
+        let block = Block {
+            threads: table::BLOCK,
+            height: self.rows,
+            lds,
+        };
+        Dealing {
+            block,
+            blocks_per_processor: table::BLOCKS_PER_PROCESSOR,
+            least_keys: table::LEAST_KEYS,
+        }
     }
 }
 
@@ -216,14 +231,128 @@ impl Sizes {
         self.batch * self.heads * self.queries
     }
 
-    /// Into how many parts the keys of a head that are seen are cut, so that few queries fill the card; 0 for many queries.
-    fn parts(&self, card: Card, seen: usize) -> usize {
-        if self.queries > table::FEW_QUERIES {
-            return 0;
+    /// Blocks that have so many queries of a head each.
+    fn tiles(&self, height: usize) -> usize {
+        self.batch * self.heads * self.queries.div_ceil(height)
+    }
+
+    /// Blocks that have so many queries of all heads each that share a head of keys.
+    fn row_groups(&self, height: usize) -> usize {
+        self.batch * self.key_heads * (self.queries * self.group()).div_ceil(height)
+    }
+}
+
+/// The threads of a block, the queries that it has, and its bytes of LDS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    threads: usize,
+    height: usize,
+    lds: usize,
+}
+
+/// How a head's keys are dealt to blocks, each of which has at least so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Dealing {
+    block: Block,
+    blocks_per_processor: usize,
+    least_keys: usize,
+}
+
+impl Dealing {
+    /// Into how many parts the keys that are seen are cut, so that blocks for so many groups of rows fill the card.
+    fn parts(&self, card: Card, seen: usize, groups: usize) -> usize {
+        let wanted = card.multiprocessors * self.blocks_per_processor / groups.max(1);
+        wanted.min(seen / self.least_keys).max(1)
+    }
+}
+
+/// Rows of 16 bits, up to so wide, on matrix units.
+#[derive(Clone, Copy, Debug)]
+struct OnUnits {
+    width: Width,
+    card: Card,
+    tuning: Tuning,
+}
+
+impl OnUnits {
+    fn is_wide(&self) -> bool {
+        self.width.columns > table::WIDE
+    }
+
+    /// A number for rows as they mostly are, or for wide ones.
+    fn either(&self, usual: Tuned, wide: Tuned) -> usize {
+        (if self.is_wide() { wide } else { usual }).on(self.tuning)
+    }
+
+    /// Of values, that a block has.
+    fn columns(&self) -> usize {
+        self.width.columns.min(table::WIDE_COLUMNS.on(self.tuning))
+    }
+
+    /// Bytes of LDS from one query or key to the next.
+    fn pitch(&self) -> usize {
+        (self.width.columns + table::MATRIX_GAP) * Element::F16.size()
+    }
+
+    /// Bytes of LDS for the keys of a step, and of the next one if that begins to arrive there before.
+    fn keys(&self, step: usize) -> usize {
+        table::MATRIX_ROOMS.on(self.tuning) * step * self.pitch()
+    }
+
+    /// Bytes of LDS for so many columns of a step's values.
+    fn values(&self, step: usize, columns: usize) -> usize {
+        let gap = table::MATRIX_GAP;
+        let elements = match table::MATRIX_TURNS.on(self.tuning) {
+            0 => step * (columns + gap),
+            _ => columns * (step + gap),
+        };
+        elements * Element::F16.size()
+    }
+
+    /// Of a tile of queries, which a block's waves share.
+    fn tile(&self) -> Block {
+        let threads = self.either(table::MATRIX_BLOCK, table::WIDE_BLOCK);
+        let height = threads / self.card.wave_size * table::MATRIX_TILE;
+        let step = self.either(table::MATRIX_STEP, table::WIDE_STEP);
+        let queries = height * self.pitch();
+        let step = self.keys(step) + self.values(step, self.columns());
+        // Queries that are held in registers leave LDS before the first keys come.
+        let lds = match self.either(table::MATRIX_HELD, table::WIDE_HELD) {
+            0 => queries + step,
+            _ => queries.max(step),
+        };
+        Block {
+            threads,
+            height,
+            lds,
         }
-        let blocks = card.multiprocessors * table::BLOCKS_PER_PROCESSOR;
-        let wanted = blocks / (self.batch * self.key_heads);
-        wanted.min(seen / table::LEAST_KEYS).max(1)
+    }
+
+    /// Of queries whose keys the block's waves share.
+    fn split(&self) -> Dealing {
+        let step = match self.is_wide() {
+            true => table::WIDE_SPLIT_STEP,
+            false => table::MATRIX_SPLIT_STEP.on(self.tuning),
+        };
+        let (height, rooms) = (table::MATRIX_TILE, table::MATRIX_ROOMS.on(self.tuning));
+        let values = self.values(step, self.width.columns);
+        let block = Block {
+            threads: table::MATRIX_SPLIT_BLOCK.on(self.tuning),
+            height,
+            lds: height * self.pitch() + self.keys(step) + rooms * values,
+        };
+        Dealing {
+            block,
+            blocks_per_processor: table::MATRIX_BLOCKS_PER_PROCESSOR.on(self.tuning),
+            least_keys: table::MATRIX_LEAST_KEYS,
+        }
+    }
+
+    /// Whether keys are dealt to blocks: there are few queries, or tiles of them would leave half of the processors without
+    /// any.
+    fn splits(&self, sizes: &Sizes) -> bool {
+        let tiles = sizes.tiles(self.tile().height) * sizes.columns.div_ceil(self.columns());
+        sizes.queries <= table::MATRIX_TILE || 2 * tiles <= self.card.multiprocessors
     }
 }
 
@@ -346,16 +475,29 @@ pub(crate) fn sdpa<L: Launcher>(
         seen: attention.seen(&sizes),
         sizes,
     };
-    let parts = parts.unwrap_or_else(|| sizes.parts(launcher.card(), attending.seen));
-    let few = parts > 0 && attention.is_packed(table::QUAD) && count < 1 << 31;
-    let widest = sizes.depth.max(sizes.columns);
-    let on_units = attention.element.size() == 2
-        && widest <= table::MATRIX_COLUMNS.on(launcher.tuning())
+    let widest = attending.sizes.depth.max(attending.sizes.columns);
+    let Some(width) = Width::of(widest) else {
+        return attending.tiles();
+    };
+    let (card, tuning) = (launcher.card(), launcher.tuning());
+    let has_units = attention.element.size() == 2
+        && widest <= table::MATRIX_COLUMNS.on(tuning)
         && attention.is_packed(table::MATRIX_PACK);
-    match Width::of(widest) {
-        Some(width) if few => attending.split(width, parts),
-        Some(width) if on_units => attending.on_units(width),
-        _ => attending.tiles(Width::of(sizes.columns).unwrap_or(WIDTHS[WIDTHS.len() - 1])),
+    let on_units = has_units.then_some(OnUnits {
+        width,
+        card,
+        tuning,
+    });
+    let is_few = match (parts, on_units) {
+        (Some(parts), _) => parts > 0,
+        (None, Some(units)) => units.splits(&attending.sizes),
+        (None, None) => attending.sizes.queries <= table::FEW_QUERIES,
+    };
+    let splits = is_few && attention.is_packed(table::QUAD) && count < 1 << 31;
+    match on_units {
+        _ if splits => attending.split(width, on_units, parts),
+        Some(units) => attending.on_units(units),
+        None => attending.tiles(),
     }
 }
 
@@ -373,57 +515,41 @@ struct Attending<'a, L> {
 
 impl<L: Launcher> Attending<'_, L> {
     /// A block to each tile of queries and part of the columns.
-    fn tiles(&self, width: Width) -> Result<(), L::Error> {
+    fn tiles(&self) -> Result<(), L::Error> {
         let op = self.packed.either(&table::SDPA_TILES, &table::FLASH_TILES);
-        let parts = self.sizes.columns.div_ceil(width.columns);
+        let width = Width::of(self.sizes.columns).unwrap_or(WIDTHS[WIDTHS.len() - 1]);
         let kernel = op.form(width.form, &[self.element])?;
-        let sizes = [table::BLOCK, table::TILE];
-        self.tiles_of(kernel, sizes, parts, table::TILE_LDS)
+        let block = Block {
+            threads: table::BLOCK,
+            height: table::TILE,
+            lds: table::TILE_LDS,
+        };
+        self.tiles_of(kernel, block, width.columns)
     }
 
-    /// A block to each tile of queries, which its waves share.
-    fn on_units(&self, width: Width) -> Result<(), L::Error> {
+    /// A block to each tile of queries, which its waves share, and part of the columns.
+    fn on_units(&self, units: OnUnits) -> Result<(), L::Error> {
         let op = self
             .packed
             .either(&table::SDPA_MATRIX, &table::FLASH_MATRIX);
-        let kernel = op.form(width.form, &[self.element])?;
-        let tuning = self.launcher.tuning();
-        let number = |number: Tuned| number.on(tuning);
-        let block = number(table::MATRIX_BLOCK);
-        let height = block / self.launcher.card().wave_size * table::MATRIX_TILE;
-        let (step, gap) = (number(table::MATRIX_STEP), table::MATRIX_GAP);
-        let queries = height * (width.columns + gap);
-        // As they are, and values that are perhaps turned.
-        let keys = step * (width.columns + gap) + width.columns * (step + gap);
-        // Queries that are held in registers leave LDS before the first keys come.
-        let elements = match number(table::MATRIX_HELD) {
-            0 => queries + keys,
-            _ => queries.max(keys),
-        };
-        let lds = elements * self.element.size();
-        self.tiles_of(kernel, [block, height], 1, lds)
+        let kernel = op.form(units.width.form, &[self.element])?;
+        self.tiles_of(kernel, units.tile(), units.columns())
     }
 
-    /// A block of so many threads to each tile of so many queries and each of so many parts of the columns.
-    fn tiles_of(
-        &self,
-        kernel: Kernel,
-        [block, height]: [usize; 2],
-        parts: usize,
-        lds: usize,
-    ) -> Result<(), L::Error> {
+    /// A block to each tile of queries and each so many of the columns.
+    fn tiles_of(&self, kernel: Kernel, block: Block, columns: usize) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let along = sizes.queries.div_ceil(height);
+        let parts = sizes.columns.div_ceil(columns);
         let mut tiles = Tiles {
-            along: Divisor::of(along),
+            along: Divisor::of(sizes.queries.div_ceil(block.height)),
             parts: Divisor::of(parts),
             first: 0,
         };
-        let count = sizes.batch * sizes.heads * parts * along;
+        let count = sizes.tiles(block.height) * parts;
         let most = self.launcher.limits().blocks;
         for first in (0..count).step_by(most) {
             tiles.first = first as u32;
-            let launch = self.launch(kernel, most.min(count - first), block, lds);
+            let launch = self.launch(kernel, most.min(count - first), block);
             let launch = self.with_operands(launch.arg(&self.y));
             let launch = self.packed.given_to(launch).arg(&tiles);
             // SAFETY: the arguments of tiles and matrix kernels; the tensors fit together, and views stay within their
@@ -433,32 +559,47 @@ impl<L: Launcher> Attending<'_, L> {
         Ok(())
     }
 
-    /// A block to each of at most `parts` parts of a key head's keys and each group of its queries.
-    fn split(&self, width: Width, parts: usize) -> Result<(), L::Error> {
+    /// A block to each part of a key head's keys, at most so many if that is given, and each group of its queries.
+    fn split(
+        &self,
+        width: Width,
+        units: Option<OnUnits>,
+        parts: Option<usize>,
+    ) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let op = self.packed.either(&table::SDPA_SPLIT, &table::FLASH_SPLIT);
+        let (op, dealing) = match units {
+            Some(units) => (
+                self.packed
+                    .either(&table::SDPA_MATRIX_SPLIT, &table::FLASH_MATRIX_SPLIT),
+                units.split(),
+            ),
+            None => (
+                self.packed.either(&table::SDPA_SPLIT, &table::FLASH_SPLIT),
+                width.split(),
+            ),
+        };
         let kernel = op.form(width.form, &[self.element])?;
+        let groups = sizes.row_groups(dealing.block.height);
+        let card = self.launcher.card();
+        let parts = parts.unwrap_or_else(|| dealing.parts(card, self.seen, groups));
         let of_part = self.seen.div_ceil(parts).max(1);
         let parts = self.seen.div_ceil(of_part).max(1);
-        let groups = (sizes.queries * sizes.group()).div_ceil(width.rows);
         let slots = if parts > 1 { sizes.rows() * parts } else { 0 };
         let number = Element::F32.size();
         let (_totals, total) = self.launcher.workspace(slots * 2 * number)?;
         let (_sums, sum) = self.launcher.workspace(slots * sizes.columns * number)?;
         let mut split = Split {
             parts: Divisor::of(parts),
-            row_groups: Divisor::of(groups),
+            row_groups: Divisor::of(groups / (sizes.batch * sizes.key_heads)),
             key_heads: Divisor::of(sizes.key_heads),
             keys: of_part as u32,
             first: 0,
         };
-        let count = sizes.batch * sizes.key_heads * groups * parts;
-        // Sums and a total of every team.
-        let lds = table::BLOCK / table::TEAM * (width.columns + 2) * number;
+        let count = groups * parts;
         let most = self.launcher.limits().blocks;
         for first in (0..count).step_by(most) {
             split.first = first as u32;
-            let launch = self.launch(kernel, most.min(count - first), table::BLOCK, lds);
+            let launch = self.launch(kernel, most.min(count - first), dealing.block);
             let launch = self.with_operands(launch.arg(&self.y).arg(&total).arg(&sum));
             let launch = self.packed.given_to(launch).arg(&split);
             // SAFETY: the arguments of split kernels; as for tiles, and if there are several parts there is room for a
@@ -473,18 +614,26 @@ impl<L: Launcher> Attending<'_, L> {
             .either(&table::SDPA_COMBINE, &table::FLASH_COMBINE);
         let combine = op.form(table::FORM_PLAIN, &[self.element])?;
         let results = sizes.rows() * sizes.columns;
-        let (parts, columns, count) = (parts as u32, Divisor::of(sizes.columns), results as u32);
-        let launch = Launch::new(self.launcher, combine);
-        let launch = launch.strided(results.div_ceil(table::BLOCK), table::BLOCK);
+        let sharers = (parts.next_power_of_two() / table::COMBINED).clamp(1, table::SHARERS);
+        let lds = match sharers {
+            1 => 0,
+            _ => table::BLOCK * 3 * number, // a total and a value
+        };
+        let (columns, count) = (Divisor::of(sizes.columns), results as u32);
+        let launch = Launch::new(self.launcher, combine).lds(lds);
+        let blocks = (results * sharers).div_ceil(table::BLOCK);
+        let launch = launch.strided(blocks, table::BLOCK);
         let launch = launch.arg(&self.y).arg(&total).arg(&sum);
         let launch = self.packed.given_to(launch);
+        let (parts, sharers) = (parts as u32, sharers as u32);
+        let launch = launch.arg(&parts).arg(&sharers).arg(&columns).arg(&count);
         // SAFETY: the arguments of combine kernels; workspaces that are given back are reused behind the launch only.
-        unsafe { launch.arg(&parts).arg(&columns).arg(&count).enqueue() }
+        unsafe { launch.enqueue() }
     }
 
-    fn launch(&self, kernel: Kernel, blocks: usize, block: usize, lds: usize) -> Launch<'_, L> {
+    fn launch(&self, kernel: Kernel, blocks: usize, block: Block) -> Launch<'_, L> {
         let launch = Launch::new(self.launcher, kernel);
-        launch.threads(blocks, block).lds(lds)
+        launch.threads(blocks, block.threads).lds(block.lds)
     }
 
     fn with_operands<'b>(&'b self, launch: Launch<'b, L>) -> Launch<'b, L> {
@@ -577,7 +726,8 @@ mod tests {
 
     #[test]
     fn few_queries_are_split_until_the_card_is_full() {
-        let parts = |sizes: Sizes| sizes.parts(CARD, sizes.keys);
+        let dealing = WIDTHS[1].split();
+        let parts = |sizes: Sizes| dealing.parts(CARD, sizes.keys, sizes.row_groups(4));
         // 32 blocks for two heads of keys: 16 parts; of a batch of two 8, of 2047 keys as many as have 256.
         for (sizes, expected) in [
             (SIZES, 16),
@@ -617,14 +767,7 @@ mod tests {
                     queries: 8,
                     ..SIZES
                 },
-                16,
-            ),
-            (
-                Sizes {
-                    queries: 9,
-                    ..SIZES
-                },
-                0,
+                2,
             ),
         ] {
             assert_eq!(parts(sizes), expected, "{sizes:?}");
@@ -647,26 +790,133 @@ mod tests {
 
     #[test]
     fn parts_of_keys_have_blocks_totals_and_sums() -> Result<(), Refusal> {
-        // 4 query groups of 4 heads' 3 queries to 4, for 2 heads of keys: 3 groups, 16 parts, 96 blocks.
+        // 4 heads' 3 queries for each of 2 heads of keys, to 4: 6 groups, 5 parts.
         let tensors = tensors(Sizes {
             queries: 3,
             ..SIZES
         });
-        let (launches, workspaces) = launched(&tensors, Element::F16, None)?;
-        let split = recorded("sdpa_split_f16_128", 32);
-        let combine = recorded("sdpa_combine_f16", 12);
-        assert_eq!(launches, [split.clone(), split.clone(), split, combine]);
-        assert_eq!(workspaces, [24 * 16 * 8, 24 * 16 * 128 * 4]);
+        let (launches, workspaces) = launched(&tensors, Element::F32, None)?;
+        // Two threads to an element of 8 parts.
+        let combine = recorded("sdpa_combine_f32", 24);
+        assert_eq!(launches, [recorded("sdpa_split_f32_128", 30), combine]);
+        assert_eq!(workspaces, [24 * 5 * 8, 24 * 5 * 128 * 4]);
 
-        let (launches, workspaces) = launched(&tensors, Element::F16, Some(1))?;
-        assert_eq!(launches, [recorded("sdpa_split_f16_128", 6)]);
+        let (launches, workspaces) = launched(&tensors, Element::F32, Some(1))?;
+        assert_eq!(launches, [recorded("sdpa_split_f32_128", 6)]);
         assert_eq!(workspaces, [0, 0]);
-        // 4096 keys in 5 parts of 820, in 3000 parts of 2.
-        let (launches, _) = launched(&tensors, Element::F16, Some(5))?;
-        assert_eq!(launches[0], recorded("sdpa_split_f16_128", 30));
-        let (_, workspaces) = launched(&tensors, Element::F16, Some(3000))?;
+        // 4096 keys in 16 parts, 96 blocks; in 3000 parts of 2.
+        let (launches, _) = launched(&tensors, Element::F32, Some(16))?;
+        assert_eq!(launches[..3], vec![recorded("sdpa_split_f32_128", 32); 3]);
+        let (_, workspaces) = launched(&tensors, Element::F32, Some(3000))?;
         assert_eq!(workspaces[0], 24 * 2048 * 8);
         Ok(())
+    }
+
+    #[test]
+    fn units_have_sixteen_rows_of_a_key_head() -> Result<(), Refusal> {
+        let of_units = |symbol: &str, blocks| Recorded {
+            block: [256, 1],
+            ..recorded(symbol, blocks)
+        };
+        // 4 heads' 5 queries for each of 2 heads of keys: 4 groups, 8 parts.
+        let five = Sizes {
+            queries: 5,
+            ..SIZES
+        };
+        let (launches, workspaces) = launched(&tensors(five), Element::F16, None)?;
+        let split = of_units("sdpa_matrix_split_f16_128", 32);
+        assert_eq!(launches, [split, recorded("sdpa_combine_f16", 32)]);
+        assert_eq!(workspaces, [40 * 8 * 8, 40 * 8 * 128 * 4]);
+        // Rows that are no packs of 16 bytes take the kernel of other types.
+        let narrow = Sizes { depth: 124, ..five };
+        let (launches, _) = launched(&tensors(narrow), Element::F16, Some(2))?;
+        assert_eq!(launches[0], recorded("sdpa_split_f16_128", 20));
+        Ok(())
+    }
+
+    #[test]
+    fn keys_are_dealt_where_tiles_leave_processors_without_any() -> Result<(), Refusal> {
+        // 8 processors; tiles of 64 queries.
+        for (heads, queries, taken) in [
+            (8, 16, "sdpa_matrix_split_f16_128"),
+            (8, 17, "sdpa_matrix_f16_128"),
+            (4, 64, "sdpa_matrix_split_f16_128"),
+            (4, 65, "sdpa_matrix_f16_128"),
+            (5, 64, "sdpa_matrix_f16_128"),
+        ] {
+            let sizes = Sizes {
+                heads,
+                key_heads: 1,
+                queries,
+                ..SIZES
+            };
+            let (launches, _) = launched(&tensors(sizes), Element::F16, None)?;
+            assert_eq!(
+                launches[0].symbol, taken,
+                "{heads} heads, {queries} queries"
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn lds_has_what_kernels_lay_there() {
+        let units = |columns, architecture| OnUnits {
+            width: Width::of(columns).expect("there is one"),
+            card: CARD,
+            tuning: Tuning::of(architecture),
+        };
+        let block = |threads, height, elements: usize| Block {
+            threads,
+            height,
+            lds: 2 * elements,
+        };
+        // Queries in registers: those of the beginning are more than a step's keys and values, or fewer.
+        let usual = units(128, "gfx90a");
+        assert_eq!(usual.tile(), block(256, 64, 32 * 136 + 128 * 40));
+        assert_eq!(
+            units(64, "gfx90a").tile(),
+            block(256, 64, 32 * 72 + 64 * 40)
+        );
+        assert_eq!(
+            usual.split().block,
+            block(256, 16, 16 * 136 + 32 * 136 + 128 * 40)
+        );
+        // Half of the columns of wide values, and queries that stay.
+        let wide = units(256, "gfx1100");
+        assert_eq!(wide.columns(), 128);
+        assert_eq!(wide.tile(), block(128, 32, 32 * 264 + 16 * 264 + 128 * 24));
+        assert_eq!(
+            wide.split().block,
+            block(256, 16, 16 * 264 + 32 * 264 + 256 * 40)
+        );
+        assert_eq!(units(256, "gfx90a").tile(), block(256, 64, 64 * 264));
+    }
+
+    #[test]
+    fn blocks_fit_into_lds() {
+        for (architecture, wave_size) in [
+            ("gfx908", 64),
+            ("gfx942", 64),
+            ("gfx1100", 32),
+            ("gfx1201", 32),
+        ] {
+            for width in WIDTHS {
+                let card = Card { wave_size, ..CARD };
+                let tuning = Tuning::of(architecture);
+                let units = OnUnits {
+                    width,
+                    card,
+                    tuning,
+                };
+                for block in [units.tile(), units.split().block] {
+                    assert!(
+                        block.lds <= 64 << 10,
+                        "{architecture}, {width:?}: {block:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]
@@ -697,10 +947,11 @@ mod tests {
     fn rows_of_16_bits_go_to_matrix_units() -> Result<(), Refusal> {
         // Waves of 64: four of them have 64 queries.
         for (queries, depth, columns, width, blocks) in [
-            (9, 64, 64, "64", vec![8]),
+            (17, 64, 64, "64", vec![8]),
             (65, 8, 64, "64", vec![16]),
             (64, 72, 64, "128", vec![8]),
             (300, 64, 128, "128", vec![32, 8]),
+            (64, 200, 40, "256", vec![8]),
         ] {
             for element in [Element::F16, Element::BF16] {
                 let tensors = tensors(Sizes {
@@ -732,7 +983,7 @@ mod tests {
         assert_eq!(taken(&packed, Element::F32)?, "sdpa_tiles_f32_128");
         assert_eq!(taken(&packed, Element::F16)?, "sdpa_matrix_f16_128");
         let wide = tensors(Sizes {
-            depth: 136,
+            depth: 264,
             ..sizes
         });
         assert_eq!(taken(&wide, Element::F16)?, "sdpa_tiles_f16_128");
