@@ -79,24 +79,15 @@ impl Gguf {
             .extend(entries.map(|(key, number)| (format!("{architecture}.{key}"), value(*number))));
     }
 
-    /// The model's kind, where it is read from the file.
-    pub fn architecture(&mut self, name: &str) {
-        let value = Value::String(name.to_string());
-        self.metadata
-            .push(("general.architecture".to_string(), value));
-    }
-
-    /// Matrices of so many experts, whose products with numbers are as large as these.
-    pub fn experts(&mut self, name: &str, count: usize, rows: usize, columns: usize) -> Result<()> {
-        let scale = 1. / (columns as f64).sqrt();
-        let weights = (numbers(name, &[count, rows, columns])? * scale)?;
-        self.push(name, &weights, self.formats.of(name))
-    }
-
     /// A matrix whose products with numbers are `scale` times as large as these.
     pub fn matrix(&mut self, name: &str, rows: usize, columns: usize, scale: f64) -> Result<()> {
-        let scale = scale / (columns as f64).sqrt();
-        let weights = (numbers(name, &[rows, columns])? * scale)?;
+        self.matrices(name, &[rows, columns], scale)
+    }
+
+    /// Such matrices: (..., rows, columns).
+    pub fn matrices(&mut self, name: &str, shape: &[usize], scale: f64) -> Result<()> {
+        let scale = scale / (shape[shape.len() - 1] as f64).sqrt();
+        let weights = (numbers(name, shape)? * scale)?;
         self.push(name, &weights, self.formats.of(name))
     }
 
