@@ -429,6 +429,17 @@ struct Total {
     *this = {raised, sum * factor};
     return factor;
   }
+
+  // Counts more keys. What was multiplied by exp(score - max) is to be multiplied by `own` if it is of the keys until
+  // now, and by `other` if it is of those that are new.
+  struct Factors {
+    f32 own, other;
+  };
+  CANDLE_DEVICE Factors add(const Total &keys) {
+    const f32 own = raise(keys.max), other = estimated_exp(keys.max - max);
+    sum += other * keys.sum;
+    return {own, other};
+  }
 };
 
 CANDLE_DEVICE u32 member_of_team() { return threadIdx.x % TEAM; }
@@ -1220,9 +1231,7 @@ CANDLE_DEVICE void attend_split_on_units(T *__restrict__ y, Total *__restrict__ 
   for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
     Total total;
     for (u32 n = 0; n < waves; ++n) {
-      const Total of_wave = of_waves[n * halves::TILE + halves::row_of(r)];
-      total.raise(of_wave.max);
-      total.sum += of_wave.sum * estimated_exp(of_wave.max - total.max);
+      total.add(of_waves[n * halves::TILE + halves::row_of(r)]);
     }
     wave.scale(r, estimated_exp(wave.total[r].max - total.max));
     if (speaks_for_row && own == 0) of_block[halves::row_of(r)] = total;
@@ -1270,10 +1279,8 @@ struct Piece {
   f32 value = 0;
 
   CANDLE_DEVICE void add(const Piece &other) {
-    value *= total.raise(other.total.max);
-    const f32 factor = estimated_exp(other.total.max - total.max);
-    total.sum += factor * other.total.sum;
-    value += factor * other.value;
+    const Total::Factors factors = total.add(other.total);
+    value = value * factors.own + factors.other * other.value;
   }
 };
 
@@ -1306,7 +1313,7 @@ CANDLE_DEVICE void combine(T *__restrict__ y, const Total *__restrict__ totals, 
       pieces[threadIdx.x] = piece;
       __syncthreads();
 #pragma unroll 1
-      for (u32 n = 1; n < sharers; ++n) piece.add(pieces[(sharer + n) % sharers * width + own]);
+      for (u32 n = 1; sharer == 0 && n < sharers; ++n) piece.add(pieces[n * width + own]);
       __syncthreads();
     }
     if (sharer > 0 || first + own >= count || end == 0) continue;
