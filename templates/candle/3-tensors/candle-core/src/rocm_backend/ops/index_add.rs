@@ -46,21 +46,26 @@ mod tests {
         let Some(device) = gpu("rows_are_added_by_blocks") else {
             return Ok(());
         };
-        let most = device.limits().blocks_y as u32;
+        let [rows, most] = {
+            let limits = device.limits();
+            [limits.blocks, limits.blocks_y].map(|blocks| blocks as u32)
+        };
         let device = Device::Rocm(device);
         let (plain, sorted) = ("index_add_f32", "index_add_f32_sorted");
         for (dtype, n, right, kernel, grid) in [
             (DType::F32, 3, 32, plain, [3, 1]),
-            // 16 bytes to a thread, or 8 narrow elements: 256 threads to a block.
+            // 16 bytes to a thread, or 4 elements of one byte: 256 threads to a block.
             (DType::F32, 3, 1024, plain, [3, 1]),
             (DType::F32, 3, 1025, plain, [3, 2]),
             (DType::F16, 3, 2048, "index_add_f16", [3, 1]),
             (DType::F16, 3, 2049, "index_add_f16", [3, 2]),
-            (DType::U8, 3, 2049, "index_add_u8", [3, 2]),
+            (DType::U8, 3, 1024, "index_add_u8", [3, 1]),
+            (DType::U8, 3, 1025, "index_add_u8", [3, 2]),
             (DType::F64, 3, 513, "index_add_f64", [3, 2]),
             (DType::F32, 2, 9999, plain, [2, most]),
-            (DType::F32, 1024, 32, plain, [32, 1]),
-            (DType::F32, 1025, 32, sorted, [32, 1]),
+            (DType::F32, 1024, 32, plain, [1024.min(rows), 1]),
+            // Sorted indices: a row of 32 takes 8 threads, and a block 32 such rows.
+            (DType::F32, 1025, 32, sorted, [33.min(rows), 1]),
         ] {
             let x = Tensor::zeros((5, right), dtype, &device)?;
             let src = Tensor::zeros((n, right), dtype, &device)?;

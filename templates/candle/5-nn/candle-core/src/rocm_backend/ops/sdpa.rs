@@ -284,48 +284,57 @@ mod tests {
             return Ok(());
         };
         let has_units = table::MATRIX_COLUMNS.on(device.tuning()) > 0;
+        let heads = 4;
+        // So many that each processor has a tile.
+        let many = device.card().multiprocessors.div_ceil(heads);
         let device = Device::Rocm(device);
-        for (depth, columns, packs, width) in [
-            (8, 64, true, 64),
-            (72, 40, true, 128),
-            (128, 128, true, 128),
-            (60, 64, false, 64),
-            (64, 124, false, 128),
-            (136, 64, false, 64),
+        // The widths of kernels for the longest row, and for columns alone.
+        for (depth, columns, packs, widest, tile) in [
+            (8, 64, true, Some(64), 64),
+            (72, 40, true, Some(128), 64),
+            (128, 128, true, Some(128), 128),
+            (136, 64, true, Some(256), 64),
+            (264, 64, true, None, 64),
+            (60, 64, false, Some(64), 64),
+            (64, 124, false, Some(128), 128),
         ] {
-            let q = numbers([2, 4, 70, depth], 1)?;
-            let (k, v) = (
-                numbers([2, 2, 90, depth], 2)?,
-                numbers([2, 2, 90, columns], 3)?,
-            );
-            for (dtype, name, rounding) in [(DType::F16, "f16", 1e-3), (DType::BF16, "bf16", 8e-3)]
-            {
-                let scores = Scores {
-                    causal: true,
-                    scale: 0.25,
-                    ..PLAIN
-                };
-                let (q, k, v) = (q.to_dtype(dtype)?, k.to_dtype(dtype)?, v.to_dtype(dtype)?);
-                let on = |x: &Tensor| x.to_device(&device);
-                let (found, launched) = attended(&on(&q)?, &on(&k)?, &on(&v)?, None, scores);
-                let form = if has_units && packs {
-                    "matrix"
-                } else {
-                    "tiles"
-                };
-                let kernel = format!("sdpa_{form}_{name}_{width}");
-                assert!(!launched.is_empty());
-                assert!(launched.iter().all(|launch| launch.kernel == kernel));
-                let wide = |x: &Tensor| x.to_dtype(DType::F32);
-                let wanted = plainly(&wide(&q)?, &wide(&k)?, &wide(&v)?, None, scores)?;
-                let found = found?.0;
-                assert_eq!(found.len(), wanted.len());
-                for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
-                    let error = (found - wanted).abs();
-                    assert!(
-                        error < rounding,
-                        "{name}, {depth}, {columns}: {found} instead of {wanted} at {at}"
-                    );
+            for (batch, queries, keys, few) in [(2, 5, 90, true), (many, 17, 33, false)] {
+                let q = numbers([batch, heads, queries, depth], 1)?;
+                let (k, v) = (
+                    numbers([batch, 2, keys, depth], 2)?,
+                    numbers([batch, 2, keys, columns], 3)?,
+                );
+                for (dtype, name, rounding) in
+                    [(DType::F16, "f16", 1e-3), (DType::BF16, "bf16", 8e-3)]
+                {
+                    let scores = Scores {
+                        causal: true,
+                        scale: 0.25,
+                        ..PLAIN
+                    };
+                    let (q, k, v) = (q.to_dtype(dtype)?, k.to_dtype(dtype)?, v.to_dtype(dtype)?);
+                    let on = |x: &Tensor| x.to_device(&device);
+                    let (found, launched) = attended(&on(&q)?, &on(&k)?, &on(&v)?, None, scores);
+                    let kernel = match (widest, has_units && packs, few) {
+                        (Some(width), true, true) => format!("sdpa_matrix_split_{name}_{width}"),
+                        (Some(width), true, false) => format!("sdpa_matrix_{name}_{width}"),
+                        (Some(width), false, true) => format!("sdpa_split_{name}_{width}"),
+                        _ => format!("sdpa_tiles_{name}_{tile}"),
+                    };
+                    let what = format!("{queries} queries of {depth}, {columns} columns, {name}");
+                    let names: Vec<_> = launched.iter().map(|l| l.kernel.as_str()).collect();
+                    assert_eq!(names, vec![kernel.as_str(); names.len().max(1)], "{what}");
+                    let wide = |x: &Tensor| x.to_dtype(DType::F32);
+                    let wanted = plainly(&wide(&q)?, &wide(&k)?, &wide(&v)?, None, scores)?;
+                    let found = found?.0;
+                    assert_eq!(found.len(), wanted.len());
+                    for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                        let error = (found - wanted).abs();
+                        assert!(
+                            error < rounding,
+                            "{what}: {found} instead of {wanted} at {at}"
+                        );
+                    }
                 }
             }
         }
