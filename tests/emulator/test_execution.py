@@ -172,11 +172,17 @@ def test_the_limit_on_lds_is_per_kernel(device: Emulator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("grid", "block"),
-    [((0, 1, 1), (64, 1, 1)), ((1, 1, 1), (0, 1, 1)), ((1, 1, 1), (1025, 1, 1)), ((1 << 26, 1, 1), (64, 1, 1))],
+    ("grid", "block", "code"),
+    [
+        ((0, 1, 1), (64, 1, 1), 1),
+        ((1, 1, 1), (0, 1, 1), 1),
+        ((1, 1, 1), (1025, 1, 1), 1),
+        ((1, 1, 1), (64, 64, 1), 1),
+        ((1 << 26, 1, 1), (64, 1, 1), 9),
+    ],
 )
 def test_shapes_that_no_card_runs_are_refused(
-    device: Emulator, grid: tuple[int, int, int], block: tuple[int, int, int]
+    device: Emulator, grid: tuple[int, int, int], block: tuple[int, int, int], code: int
 ) -> None:
-    with pytest.raises(HipError, match=r"hipModuleLaunchKernel: .* \(9\)"):
+    with pytest.raises(HipError, match=rf"hipModuleLaunchKernel: .* \({code}\)"):
         run(device, "number", np.zeros(64, np.uint32), grid=grid, block=block)

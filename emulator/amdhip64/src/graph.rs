@@ -32,8 +32,7 @@ api! {
         };
         let mut machine = machine::lock();
         let device = machine.queues.device_of(id).ok_or(HipError::INVALID_HANDLE)?;
-        let blocking = machine.queues.properties(id).is_some_and(|(blocking, _)| blocking);
-        machine.captures.begin(id, device, blocking, mode)
+        machine.captures.begin(id, device, mode)
     }
 
     /// Ends that, and makes a graph of what was recorded.

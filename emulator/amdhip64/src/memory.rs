@@ -161,6 +161,7 @@ api! {
     fn hipMemcpy(to: *mut c_void, from: *const c_void, size: usize, kind: hipMemcpyKind) {
         let copy = Copy { function: "hipMemcpy", to: to as usize, from: from as usize, size };
         copy.validate(kind)?;
+        machine::lock().captures.allow_waiting()?;
         let waits = is_host(copy.to) || is_host(copy.from);
         let stream = StreamId::Null(current_device());
         copy.enqueue(stream)?;
@@ -176,6 +177,7 @@ api! {
 
     /// Fills device memory with a byte.
     fn hipMemset(to: *mut c_void, value: c_int, size: usize) {
+        machine::lock().captures.allow_waiting()?;
         fill("hipMemset", to as usize, &[value as u8], size, StreamId::Null(current_device()))
     }
 

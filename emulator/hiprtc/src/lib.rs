@@ -98,7 +98,7 @@ fn code(state: &State) -> Result<&[u8], hiprtcResult> {
 /// The log with the zero that ends it.
 fn log(state: &State) -> Vec<u8> {
     let log = state.outcome.as_ref().map_or("", |outcome| &outcome.log);
-    log.bytes().filter(|byte| *byte != 0).chain([0]).collect()
+    log.bytes().filter(|byte| *byte != 0).collect()
 }
 
 fn no_bitcode(function: &str) -> Status {

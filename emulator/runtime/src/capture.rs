@@ -1,4 +1,6 @@
 //! Captures: what is put on a stream meanwhile is recorded, and done when a graph of it is launched.
+//!
+//! What spoils a capture, and what becomes of the stream then, is what HIP 7.2 does (`libamdhip64` on a modelled GPU).
 
 use std::collections::BTreeMap;
 use std::thread::{self, ThreadId};
@@ -23,8 +25,6 @@ struct Capture {
     mode: Mode,
     thread: ThreadId,
     device: usize,
-    /// Whether the stream keeps order with the legacy default stream.
-    blocking: bool,
     /// None once something was done that cannot be captured.
     work: Option<Vec<Action>>,
 }
@@ -37,8 +37,9 @@ impl Captures {
     /// Begins to record.
     ///
     /// # Errors
-    /// `hipErrorStreamCaptureUnsupported` for a legacy default stream, `hipErrorIllegalState` for a stream that is captured.
-    pub fn begin(&mut self, stream: StreamId, device: usize, blocking: bool, mode: Mode) -> HipResult {
+    /// `hipErrorStreamCaptureUnsupported` for a legacy default stream, `hipErrorIllegalState` for a stream that is captured,
+    /// as one stays whose capture was spoilt. (HIP 7.2 takes such a stream, with which nothing can be done.)
+    pub fn begin(&mut self, stream: StreamId, device: usize, mode: Mode) -> HipResult {
         if let StreamId::Null(_) = stream {
             return Err(HipError::STREAM_CAPTURE_UNSUPPORTED);
         }
@@ -46,7 +47,7 @@ impl Captures {
             return Err(HipError::ILLEGAL_STATE);
         }
         let thread = thread::current().id();
-        self.0.insert(stream, Capture { mode, thread, device, blocking, work: Some(Vec::new()) });
+        self.0.insert(stream, Capture { mode, thread, device, work: Some(Vec::new()) });
         Ok(())
     }
 
@@ -55,14 +56,16 @@ impl Captures {
     /// # Errors
     /// `hipErrorIllegalState` for a stream that is not captured, `hipErrorStreamCaptureWrongThread` on another thread
     /// than that which began it, unless it is relaxed, `hipErrorStreamCaptureInvalidated` after a call that could not be
-    /// captured.
+    /// captured: the stream can only be destroyed then.
     pub fn end(&mut self, stream: StreamId) -> HipResult<Vec<Action>> {
         let capture = self.0.get(&stream).ok_or(HipError::ILLEGAL_STATE)?;
         if capture.mode != Mode::Relaxed && capture.thread != thread::current().id() {
             return Err(HipError::STREAM_CAPTURE_WRONG_THREAD);
         }
-        let capture = self.0.remove(&stream).expect("it was found");
-        capture.work.ok_or(HipError::STREAM_CAPTURE_INVALIDATED)
+        if capture.work.is_none() {
+            return Err(HipError::STREAM_CAPTURE_INVALIDATED);
+        }
+        Ok(self.0.remove(&stream).and_then(|capture| capture.work).expect("it was found"))
     }
 
     /// Forgets a stream.
@@ -78,28 +81,15 @@ impl Captures {
     /// Records work of a stream that is captured. Returns that of another stream.
     ///
     /// # Errors
-    /// `hipErrorStreamCaptureIsolation` for a wait for an event outside of the capture,
-    /// `hipErrorStreamCaptureInvalidated` after a call that could not be captured, `hipErrorStreamCaptureImplicit` for a
-    /// legacy default stream that would have to wait for a captured one. All but the last end the capture's use.
-    pub fn record(&mut self, stream: StreamId, device: usize, work: Work) -> HipResult<Option<Work>> {
-        let Some(capture) = self.0.get_mut(&stream) else {
-            let waits = |capture: &&mut Capture| capture.blocking && capture.device == device;
-            let Some(other) = self.0.values_mut().find(waits).filter(|_| matches!(stream, StreamId::Null(_))) else {
-                return Ok(Some(work));
-            };
-            other.work = None;
-            return Err(HipError::STREAM_CAPTURE_IMPLICIT);
-        };
+    /// `hipErrorStreamCaptureInvalidated` after a call that could not be captured.
+    pub fn record(&mut self, stream: StreamId, work: Work) -> HipResult<Option<Work>> {
+        let Some(capture) = self.0.get_mut(&stream) else { return Ok(Some(work)) };
         let recorded = capture.work.as_mut().ok_or(HipError::STREAM_CAPTURE_INVALIDATED)?;
         match work {
             Work::Run(action) => recorded.push(action),
             Work::Record(signal) => signal.capture(),
-            // What the stream itself has recorded comes before in any case.
-            Work::Wait(signal) if signal.is_captured() => {}
-            Work::Wait(_) => {
-                capture.work = None;
-                return Err(HipError::STREAM_CAPTURE_ISOLATION);
-            }
+            // What the stream itself has recorded comes before in any case. A wait for what is outside is forgotten.
+            Work::Wait(_) => {}
         }
         Ok(None)
     }
@@ -120,15 +110,33 @@ impl Captures {
     /// The calling thread wants to do what may disturb captures, as allocating does.
     ///
     /// # Errors
-    /// `hipErrorStreamCaptureUnsupported` if a capture refuses it.
-    pub fn allow(&self) -> HipResult {
+    /// `hipErrorStreamCaptureUnsupported` if a capture refuses it, which is of no use then.
+    pub fn allow(&mut self) -> HipResult {
         let caller = thread::current().id();
         let refuses = |capture: &Capture| match capture.mode {
             Mode::Global => true,
             Mode::ThreadLocal => capture.thread == caller,
             Mode::Relaxed => false,
         };
-        if self.0.values().any(refuses) { Err(HipError::STREAM_CAPTURE_UNSUPPORTED) } else { Ok(()) }
+        self.spoil(refuses, HipError::STREAM_CAPTURE_UNSUPPORTED)
+    }
+
+    /// The caller wants to copy or fill on the default stream, and to go on when that is done.
+    ///
+    /// # Errors
+    /// `hipErrorStreamCaptureImplicit` if any stream is captured, whose capture is of no use then.
+    pub fn allow_waiting(&mut self) -> HipResult {
+        self.spoil(|_| true, HipError::STREAM_CAPTURE_IMPLICIT)
+    }
+
+    /// Ends the use of captures; with an error if there are any.
+    fn spoil(&mut self, which: impl Fn(&Capture) -> bool, error: HipError) -> HipResult {
+        let mut spoilt = self.0.values_mut().filter(|capture| which(capture)).peekable();
+        if spoilt.peek().is_none() {
+            return Ok(());
+        }
+        spoilt.for_each(|capture| capture.work = None);
+        Err(error)
     }
 }
 
@@ -145,22 +153,24 @@ mod tests {
         Work::Run(Action::new(|| Ok(())))
     }
 
-    fn begun(blocking: bool, mode: Mode) -> Captures {
+    fn begun(mode: Mode) -> Captures {
         let mut captures = Captures::default();
-        captures.begin(STREAM, 1, blocking, mode).unwrap();
+        captures.begin(STREAM, 1, mode).unwrap();
         captures
     }
 
     #[test]
     fn work_of_the_stream_is_recorded_and_that_of_others_returned() {
-        let mut captures = begun(false, Mode::Global);
+        let mut captures = begun(Mode::Global);
         assert!(captures.holds(STREAM) && !captures.holds(StreamId::Created(4)));
         for other in [StreamId::Created(4), StreamId::Null(1)] {
-            assert!(matches!(captures.record(other, 1, nothing()), Ok(Some(Work::Run(_)))));
+            assert!(matches!(captures.record(other, nothing()), Ok(Some(Work::Run(_)))));
         }
-        let signal = Arc::new(Signal::default());
-        for work in [nothing(), Work::Record(signal.clone()), Work::Wait(signal.clone()), nothing()] {
-            assert!(matches!(captures.record(STREAM, 1, work), Ok(None)));
+        let (signal, outside) = (Arc::new(Signal::default()), Arc::default());
+        for work in
+            [nothing(), Work::Record(signal.clone()), Work::Wait(signal.clone()), Work::Wait(outside), nothing()]
+        {
+            assert!(matches!(captures.record(STREAM, work), Ok(None)));
         }
         assert!(signal.is_captured() && !signal.is_set());
         assert_eq!(captures.end(STREAM).unwrap().len(), 2);
@@ -169,33 +179,36 @@ mod tests {
 
     #[test]
     fn a_default_stream_and_a_captured_one_cannot_begin() {
-        let mut captures = begun(false, Mode::Relaxed);
-        assert_eq!(captures.begin(STREAM, 1, false, Mode::Relaxed), Err(HipError::ILLEGAL_STATE));
-        let null = captures.begin(StreamId::Null(0), 0, false, Mode::Relaxed);
+        let mut captures = begun(Mode::Relaxed);
+        assert_eq!(captures.begin(STREAM, 1, Mode::Relaxed), Err(HipError::ILLEGAL_STATE));
+        let null = captures.begin(StreamId::Null(0), 0, Mode::Relaxed);
         assert_eq!(null, Err(HipError::STREAM_CAPTURE_UNSUPPORTED));
         captures.abandon(STREAM);
-        assert!(captures.begin(STREAM, 1, false, Mode::Relaxed).is_ok());
+        assert!(captures.begin(STREAM, 1, Mode::Relaxed).is_ok());
     }
 
     #[test]
-    fn what_cannot_be_captured_spoils_it() {
-        let isolated = |captures: &mut Captures| captures.record(STREAM, 1, Work::Wait(Arc::default())).err();
-        let implicit = |captures: &mut Captures| captures.record(StreamId::Null(1), 1, nothing()).err();
+    fn what_cannot_be_captured_spoils_it_and_the_stream() {
+        let waiting = |captures: &mut Captures| captures.allow_waiting().err();
         let asked = |captures: &mut Captures| captures.ask(|_, device| device == 1).err();
         for (spoil, error) in [
-            (&isolated as &dyn Fn(&mut Captures) -> Option<HipError>, HipError::STREAM_CAPTURE_ISOLATION),
-            (&implicit, HipError::STREAM_CAPTURE_IMPLICIT),
+            (&waiting as &dyn Fn(&mut Captures) -> Option<HipError>, HipError::STREAM_CAPTURE_IMPLICIT),
             (&asked, HipError::STREAM_CAPTURE_UNSUPPORTED),
         ] {
-            let mut captures = begun(true, Mode::Relaxed);
+            let mut captures = begun(Mode::Relaxed);
             assert_eq!(spoil(&mut captures), Some(error));
-            let later = captures.record(STREAM, 1, nothing()).err();
+            let later = captures.record(STREAM, nothing()).err();
             assert_eq!(later, Some(HipError::STREAM_CAPTURE_INVALIDATED));
-            assert_eq!(captures.end(STREAM).err(), Some(HipError::STREAM_CAPTURE_INVALIDATED));
-            assert!(!captures.holds(STREAM));
+            for _ in 0..2 {
+                assert_eq!(captures.end(STREAM).err(), Some(HipError::STREAM_CAPTURE_INVALIDATED));
+            }
+            assert!(captures.holds(STREAM));
+            assert_eq!(captures.begin(STREAM, 1, Mode::Relaxed), Err(HipError::ILLEGAL_STATE));
+            captures.abandon(STREAM);
+            assert_eq!(captures.allow_waiting(), Ok(()));
         }
-        let mut captures = begun(true, Mode::Relaxed);
-        assert!(captures.record(StreamId::Null(0), 0, nothing()).is_ok_and(|work| work.is_some()));
+        let mut captures = begun(Mode::Relaxed);
+        assert!(captures.record(StreamId::Null(0), nothing()).is_ok_and(|work| work.is_some()));
         assert_eq!(captures.ask(|stream, _| stream == StreamId::Created(4)), Ok(()));
         assert!(captures.end(STREAM).is_ok());
     }
@@ -207,16 +220,17 @@ mod tests {
             (Mode::ThreadLocal, false, true, false),
             (Mode::Relaxed, true, true, true),
         ] {
-            let mut captures = begun(false, mode);
-            assert_eq!(captures.allow().is_ok(), own, "{mode:?}");
+            let mut captures = begun(mode);
             thread::scope(|scope| {
                 scope.spawn(|| {
                     assert_eq!(captures.allow().is_ok(), others, "{mode:?}");
                     assert_eq!(captures.end(STREAM).is_ok(), ends, "{mode:?}");
                 });
             });
-            assert_eq!(captures.end(STREAM).is_ok(), !ends);
-            assert!(captures.allow().is_ok());
+            assert_eq!(captures.end(STREAM).is_ok(), others && !ends);
+            let mut captures = begun(mode);
+            assert_eq!(captures.allow().is_ok(), own, "{mode:?}");
+            assert_eq!(captures.end(STREAM).is_ok(), own, "{mode:?}");
         }
     }
 }

@@ -99,7 +99,7 @@ pub fn enqueue(stream: StreamId, work: Work) -> HipResult {
     let mut machine = lock();
     let device = machine.queues.device_of(stream).ok_or(HipError::INVALID_HANDLE)?;
     machine.healthy(device)?;
-    let Some(work) = machine.captures.record(stream, device, work)? else { return Ok(()) };
+    let Some(work) = machine.captures.record(stream, work)? else { return Ok(()) };
     machine.queues.enqueue(stream, work);
     let full = machine.queues.backlog(stream) >= MAX_BACKLOG;
     drop(machine);

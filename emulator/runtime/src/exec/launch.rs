@@ -33,20 +33,24 @@ impl Launch {
     /// Checks what HIP checks before it accepts a launch.
     ///
     /// # Errors
-    /// `hipErrorInvalidConfiguration` for a shape that no device of this model runs, `hipErrorLaunchFailure` for more
-    /// threads than the kernel's launch bounds, `hipErrorInvalidValue` for more LDS than a block has and for a chosen
-    /// block that the grid does not have, `hipErrorInvalidHandle` for a kernel of a module of another device.
+    /// `hipErrorInvalidValue` for a shape that no device of this model runs, for more LDS than a block has and for a chosen
+    /// block that the grid does not have, `hipErrorInvalidConfiguration` for more threads than the hardware counts,
+    /// `hipErrorLaunchFailure` for more threads than the kernel's launch bounds, `hipErrorInvalidHandle` for a kernel of a
+    /// module of another device.
     pub fn validate(&self) -> HipResult {
         if !self.function.module.is_on(self.device) {
             return Err(HipError::INVALID_HANDLE);
         }
         let threads = self.block.iter().try_fold(1u32, |product, &size| product.checked_mul(size));
-        let Some(threads @ 1..=MAX_THREADS) = threads else { return Err(HipError::INVALID_CONFIGURATION) };
+        let Some(threads @ 1..=MAX_THREADS) = threads else { return Err(HipError::INVALID_VALUE) };
         let grid_fits = |(blocks, most): (&u32, u32)| (1..=most).contains(blocks);
         // The hardware counts threads, not blocks, in 32 bits.
         let work_fits = |(blocks, threads): (&u32, u32)| blocks.checked_mul(threads).is_some();
-        if !self.grid.iter().zip(MAX_GRID).all(grid_fits) || !self.grid.iter().zip(self.block).all(work_fits) {
+        if !self.grid.iter().zip(self.block).all(work_fits) {
             return Err(HipError::INVALID_CONFIGURATION);
+        }
+        if !self.grid.iter().zip(MAX_GRID).all(grid_fits) {
+            return Err(HipError::INVALID_VALUE);
         }
         if self.only_blocks.iter().any(|&number| number >= self.blocks_of_grid()) {
             return Err(HipError::INVALID_VALUE);

@@ -57,6 +57,7 @@ impl RocmStream {
             );
         }
         self.gpu().make_current()?;
+        let before = self.record_event()?;
         let memory = queue.begin_capture()?;
         let mode = match mode {
             StreamCaptureMode::Global => api::hipStreamCaptureModeGlobal,
@@ -67,7 +68,10 @@ impl RocmStream {
         let status = unsafe { api::hipStreamBeginCapture(self.handle(), mode) };
         let begun = check("hipStreamBeginCapture", status);
         match begun {
-            Ok(()) => self.set_captured(Some(memory)),
+            Ok(()) => {
+                queue.set_before_capture(Some(before));
+                self.set_captured(Some(memory));
+            }
             Err(_) => queue.forget_graph(memory),
         }
         begun
@@ -75,14 +79,15 @@ impl RocmStream {
 
     /// Ends the capture. None if nothing came of it.
     ///
-    /// After an error, the stream is captured no longer, and nothing that was captured is ever done.
+    /// After an error, the stream is captured no longer, and nothing that was captured is ever done. HIP cannot use its own
+    /// stream again then, so that `hip_stream` is another.
     pub fn end_capture(&self) -> HipResult<Option<RocmGraph>> {
         let queue = self.queue()?;
         let Some(memory) = self.captured() else {
             return Err("nothing is captured: `begin_capture` comes before `end_capture`".into());
         };
         self.gpu().make_current()?;
-        let (graph, ended) = end(self);
+        let (graph, ended) = end(self, &queue);
         // From here on `drop` gives everything back.
         let made = RocmGraph {
             handles: Mutex::new(Handles {
@@ -116,19 +121,27 @@ impl RocmStream {
 }
 
 /// Ends the capture of a stream that is captured: the graph, or null, and how that went.
-fn end(stream: &RocmStream) -> (api::hipGraph_t, HipResult<()>) {
+fn end(stream: &RocmStream, queue: &Queue) -> (api::hipGraph_t, HipResult<()>) {
     let mut graph = std::ptr::null_mut();
     // SAFETY: the handle is valid, and `graph` lives through the call.
     let status = unsafe { api::hipStreamEndCapture(stream.handle(), &mut graph) };
+    let ended = check("hipStreamEndCapture", status);
+    let before = queue.set_before_capture(None);
+    if let (Err(_), Some(before)) = (&ended, before) {
+        // HIP leaves a stream captured whose capture it has given up.
+        if let Err(error) = queue.renew_stream(&before) {
+            return (graph, Err(error));
+        }
+    }
     stream.set_captured(None);
-    (graph, check("hipStreamEndCapture", status))
+    (graph, ended)
 }
 
 /// Ends the capture of a stream that nobody has any more, if there is one.
 pub(super) fn abandon(queue: &Queue) {
     let stream = queue.stream();
     if let Some(memory) = stream.captured() {
-        let (graph, _) = end(stream);
+        let (graph, _) = end(stream, queue);
         destroy(graph);
         queue.forget_graph(memory);
     }
@@ -191,7 +204,7 @@ impl Drop for RocmGraph {
 #[cfg(test)]
 mod tests {
     use super::super::memory::DeviceMemory;
-    use super::super::testing::gpu_of;
+    use super::super::testing::{gpu_of, is_alone, with_calls};
     use super::super::RocmDevice;
     use super::*;
 
@@ -356,12 +369,55 @@ mod tests {
         let between = memory.try_clone()?;
         drop(between);
         // The other stream's work is no part of the capture.
-        assert!(memory.copy_from(0, &foreign, 0, 4).is_err());
+        let error = memory.copy_from(0, &foreign, 0, 4).expect_err("refused");
+        let captured = |error: &RocmError| matches!(error, RocmError::Captured { .. });
+        assert!(captured(&error), "{error}");
+        let mut other_memory = uploaded(&[3; 4], &other)?;
+        let error = other_memory
+            .copy_from(0, &memory, 0, 4)
+            .expect_err("refused");
+        assert!(captured(&error), "{error}");
+        let error = foreign.read_by(&device).expect_err("refused");
+        assert!(captured(&error), "{error}");
+        // Nobody may wait for a stream that HIP captures: it gives up the capture.
+        // SAFETY: the handle is valid.
+        let status = unsafe { api::hipStreamSynchronize(stream.handle()) };
+        assert_ne!(status, api::hipSuccess);
         assert!(stream.end_capture().is_err());
         assert!(!stream.is_capturing());
         assert_eq!(device.memory_stats().allocated, used);
         memory.copy_from(0, &foreign, 0, 4)?;
         assert_eq!(bytes(&memory)?, [1; 4]);
+        let graph = {
+            let stream = begun(&device)?;
+            memory.fill_zero()?;
+            ended(&stream)?
+        };
+        graph.launch()?;
+        assert_eq!(bytes(&memory)?, [0; 4]);
+        Ok(())
+    }
+
+    /// Memory that another stream reads, and that is written in a capture: the graph knows nothing of that stream.
+    #[test]
+    fn a_capture_waits_on_the_host_for_those_that_read_before_it() -> HipResult<()> {
+        let test = "a_capture_waits_on_the_host_for_those_that_read_before_it";
+        let Some(device) = gpu_of(test, 0) else {
+            return Ok(());
+        };
+        if !is_alone(module_path!(), test, &[]) {
+            return Ok(());
+        }
+        let other = RocmDevice::new_with_stream(0).expect("there is a GPU");
+        let mut memory = uploaded(&[1; 4], &device)?;
+        let copy = memory.transfer(&other)?;
+        let stream = begun(&device)?;
+        let calls = [("hipEventSynchronize", 1), ("hipStreamWaitEvent", 0)];
+        with_calls(&calls, || memory.fill_zero())?;
+        let graph = ended(&stream)?;
+        graph.launch()?;
+        assert_eq!(bytes(&memory)?, [0; 4]);
+        assert_eq!(bytes(&copy)?, [1; 4]);
         Ok(())
     }
 

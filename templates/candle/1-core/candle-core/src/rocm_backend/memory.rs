@@ -80,11 +80,13 @@ impl DeviceMemory {
         self.address()
     }
 
-    /// Lets what is queued on the device's stream from now on wait for copies to other streams.
+    /// Lets what is queued on the device's stream from now on wait for copies to other streams. A graph cannot wait for
+    /// what was there before it: during a capture, the host does.
     pub(super) fn wait_for_readers(&self) {
+        let stream = self.device.stream();
         for reader in std::mem::take(&mut *lock(&self.readers)) {
-            if self.device.stream().wait(&reader).is_err() {
-                // The host can wait instead. Should that fail too, the GPU has stopped working: all later calls say so.
+            if stream.is_capturing() || stream.wait(&reader).is_err() {
+                // The host can wait. Should that fail too, the GPU has stopped working: all later calls say so.
                 let _ = reader.synchronize();
             }
         }
@@ -177,7 +179,7 @@ impl DeviceMemory {
     }
 
     /// Overwrites `len` bytes from `offset` on with those of `src` from `src_offset` on, which may be on another stream
-    /// or GPU.
+    /// or GPU. That is no part of a capture.
     pub fn copy_from(
         &mut self,
         offset: usize,
@@ -196,6 +198,9 @@ impl DeviceMemory {
         if stream == other {
             // SAFETY: both sides have `len` bytes, and are different blocks; what comes later on the stream waits.
             return unsafe { copy_on(stream, dst, from, len) };
+        }
+        for stream in [stream, other] {
+            stream.refuse_capture("a copy between streams")?;
         }
         stream.wait(&RocmEvent::record(other)?)?;
         if stream.gpu().ordinal() == other.gpu().ordinal() {
@@ -274,6 +279,10 @@ impl DeviceMemory {
     /// Notes that work which `device` has queued reads this memory: it is neither written nor given to anybody else
     /// before that is done. Only work on another stream than that of the memory's own device needs this.
     pub fn read_by(&self, device: &RocmDevice) -> HipResult<()> {
+        // An event of a capture never comes, and asking for it ends the capture.
+        device
+            .stream()
+            .refuse_capture("a read from another stream")?;
         let reader = RocmEvent::record(device.stream()).inspect_err(|_| {
             // Without an event, only this makes sure that nothing reads any more.
             let _ = device.stream().synchronize();

@@ -1,7 +1,7 @@
 //! A stream together with the memory that is used in its order.
 use super::allocator::{Allocator, Block};
 use super::event::RocmEvent;
-use super::gpu::Gpu;
+use super::gpu::{lock, Gpu};
 use super::graph;
 use super::hip::HipResult;
 use super::parts::QueueParts;
@@ -10,7 +10,7 @@ use super::stream::RocmStream;
 use super::{MemoryStats, RocmError};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// How many queues there have been.
 static QUEUES: AtomicUsize = AtomicUsize::new(0);
@@ -22,6 +22,8 @@ pub(super) struct Queue {
     staging: Staging,
     pub(super) allocator: Allocator,
     stream: Arc<RocmStream>,
+    /// During a capture, the end of what was queued before it.
+    before_capture: Mutex<Option<RocmEvent>>,
     /// No other queue has it.
     number: usize,
 }
@@ -62,6 +64,7 @@ impl Queue {
             staging: Staging::default(),
             allocator,
             stream: Arc::new(stream.of_queue(queue)),
+            before_capture: Mutex::default(),
             number: QUEUES.fetch_add(1, Ordering::Relaxed),
         }))
     }
@@ -97,6 +100,21 @@ impl Queue {
         let begun = self.staging.begin_capture(graph, &self.stream);
         begun.inspect_err(|_| self.forget_graph(graph))?;
         Ok(graph)
+    }
+
+    /// Notes the end of what was queued before a capture, and returns what was noted.
+    pub(super) fn set_before_capture(&self, event: Option<RocmEvent>) -> Option<RocmEvent> {
+        std::mem::replace(&mut *lock(&self.before_capture), event)
+    }
+
+    /// Lets a new stream of HIP's take the place of one that HIP cannot use any more, after what was queued before `event`.
+    pub(super) fn renew_stream(&self, event: &RocmEvent) -> HipResult<()> {
+        self.stream.renew(event)?;
+        // They have the old one.
+        if let Some(workspace) = self.parts.end() {
+            self.free(workspace, Vec::new());
+        }
+        Ok(())
     }
 
     /// Takes the memory back that only this graph had, which was captured whole or in part.

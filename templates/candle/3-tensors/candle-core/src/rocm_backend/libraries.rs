@@ -85,6 +85,7 @@ impl RocmDevice {
             None => self.queue().with_room(|| Generator::new(self.stream()))?,
         };
         let generator = random.parts.generator.insert(generator);
+        generator.draw_on(self.stream())?;
         generator.follow(seed)?;
         self.queue().with_room(|| run(generator))
     }

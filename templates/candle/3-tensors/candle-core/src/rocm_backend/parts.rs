@@ -49,6 +49,8 @@ pub(super) struct QueueParts {
 impl QueueParts {
     /// Ends what works on the stream, and returns the memory that it had.
     pub(super) fn end(&self) -> Option<Block> {
+        #[cfg(feature = "rocm-miopen")]
+        drop(lock(&self.miopen).take());
         let blas = lock(&self.blas).take();
         blas.and_then(Blas::end)
     }

@@ -10,6 +10,8 @@ use super::{api, installation, RocmError};
 /// other programs with the same seed and the same calls.
 pub(super) struct Generator {
     handle: api::rocrand_generator,
+    /// The `hipStream_t` that it draws on, as a number; `None` before it has one.
+    stream: Option<usize>,
     /// Whose sequence it is in; `None` for one that starts with the next call.
     seed: Option<u64>,
 }
@@ -25,7 +27,7 @@ pub(super) enum Precision {
 }
 
 impl Generator {
-    /// On `stream`, which outlives it. rocRAND aborts the process where there is no GPU: that there is a stream says that
+    /// Of the stream's GPU. rocRAND aborts the process where there is no GPU: that there is a stream says that
     /// there is one.
     pub(super) fn new(stream: &RocmStream) -> HipResult<Self> {
         stream.gpu().make_current()?;
@@ -34,12 +36,24 @@ impl Generator {
         check("rocrand_create_generator", unsafe {
             api::rocrand_create_generator(&mut handle, api::ROCRAND_RNG_PSEUDO_DEFAULT)
         })?;
-        let generator = Self { handle, seed: None };
-        // SAFETY: the generator is valid, and the stream is of the device that it was made for.
-        check("rocrand_set_stream", unsafe {
-            api::rocrand_set_stream(generator.handle, stream.handle())
-        })?;
-        Ok(generator)
+        Ok(Self {
+            handle,
+            stream: None,
+            seed: None,
+        })
+    }
+
+    /// Draws on this stream from now on, which outlives it and may have become another of HIP's.
+    pub(super) fn draw_on(&mut self, stream: &RocmStream) -> HipResult<()> {
+        let handle = stream.handle();
+        if self.stream != Some(handle as usize) {
+            // SAFETY: the generator is valid, and the stream is of the device that it was made for.
+            check("rocrand_set_stream", unsafe {
+                api::rocrand_set_stream(self.handle, handle)
+            })?;
+            self.stream = Some(handle as usize);
+        }
+        Ok(())
     }
 
     /// Lets the sequence start again with the next call.

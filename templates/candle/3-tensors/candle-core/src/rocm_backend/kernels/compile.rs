@@ -171,8 +171,9 @@ impl Program {
         // SAFETY: the log has room for the size that hipRTC has asked for.
         let status = unsafe { api::hiprtcGetProgramLog(self.handle, log.as_mut_ptr().cast()) };
         check("hiprtcGetProgramLog", status)?;
-        let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy);
-        Ok(text.unwrap_or_default().into_owned())
+        // Of AMD's hipRTC, the size has no NUL in it; of others, it has.
+        let end = log.iter().position(|byte| *byte == 0);
+        Ok(String::from_utf8_lossy(&log[..end.unwrap_or(size)]).into_owned())
     }
 
     fn code(&self) -> HipResult<Vec<u8>> {
