@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,20 @@ from codegen.rocm.packages import NEWEST, Part
 from codegen.rocm.wrappers import LIBRARIES, LOADER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_CARD = "gfx1100"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelledRuntime:
+    """AMD's runtime as its packages were unpacked, and the model of one card."""
+
+    loader: Path
+    """The packages' C library is newer than that of most systems: it has a dynamic loader of its own."""
+    libraries: Path
+    variables: Mapping[str, str]
+    """Of the programs that run there, besides the loader's."""
 
 
 def main() -> None:
@@ -35,13 +49,28 @@ def main() -> None:
 def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The command that runs this Python, or a program, on the card that the arguments begin with, and its variables.
 
+    Raises as `modelled_runtime`.
+    """
+    runtime = modelled_runtime(arguments[0] if arguments else "")
+    loader = [str(runtime.loader), "--library-path", str(runtime.libraries)]
+    if len(arguments) > 1 and not arguments[1].startswith("-"):
+        command = [*loader, *arguments[1:]]
+    else:
+        # With this name, Python finds its virtual environment.
+        command = [*loader, "--argv0", sys.executable, str(Path(sys.executable).resolve()), *arguments[1:]]
+    return command, {"CANDLE_ROCM_HIP": str(runtime.libraries), **runtime.variables}
+
+
+def modelled_runtime(name: str) -> ModelledRuntime:
+    """AMD's runtime for a card; the description of the card is written below the build folder.
+
     Raises:
         UsageError: there is no such card.
         ToolchainMissing: the packages were not fetched, or the model is not built.
     """
-    card = CARDS.get(arguments[0] if arguments else "")
+    card = CARDS.get(name)
     if card is None:
-        raise UsageError("expected a card first", remedy=f"name one of {', '.join(CARDS)}")
+        raise UsageError(f"no card `{name}` is modelled", remedy=f"name one of {', '.join(CARDS)}")
     part = fetched(NEWEST, Part.COMPILER)
     if part is None:
         raise ToolchainMissing("AMD's runtime was not fetched", remedy="make rocm-toolchain")
@@ -50,21 +79,16 @@ def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         raise ToolchainMissing("the modelled GPU is not built", remedy="make amdgpu")
     topology = build_folder() / "amdgpu/topology" / card.name
     write_topology(topology, card)
-    libraries = part.root / LIBRARIES
-    # The packages' C library is newer than that of most systems.
-    loader = [str(part.root / LOADER), "--library-path", str(libraries)]
-    if len(arguments) > 1 and not arguments[1].startswith("-"):
-        command = [*loader, *arguments[1:]]
-    else:
-        # With this name, Python finds its virtual environment.
-        command = [*loader, "--argv0", sys.executable, str(Path(sys.executable).resolve()), *arguments[1:]]
-    return command, {
-        "HSA_MODEL_LIB": str(model),
-        "HSA_MODEL_TOPOLOGY": str(topology),
-        "CANDLE_ROCM_HIP": str(libraries),
-        # The model cannot use the host's memory in place, which HIP would do for large copies.
-        "GPU_PINNED_MIN_XFER_SIZE": str(1 << 20),
-    }
+    return ModelledRuntime(
+        part.root / LOADER,
+        part.root / LIBRARIES,
+        {
+            "HSA_MODEL_LIB": str(model),
+            "HSA_MODEL_TOPOLOGY": str(topology),
+            # The model cannot use the host's memory in place, which HIP would do for large copies.
+            "GPU_PINNED_MIN_XFER_SIZE": str(1 << 20),
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from codegen.verify.doctor import Check
     from codegen.verify.judge import StepResult
     from codegen.verify.machine import Machine
+    from codegen.verify.modelled import Modelled
     from codegen.verify.steps import Step
     from codegen.verify.target import Device
 
@@ -31,10 +32,11 @@ TENSORS = 3
 @click.option("--phase", type=click.IntRange(0, LAST_PHASE), help="Last phase. Default: all ready ones.")
 @click.option(
     "--target",
-    type=click.Choice(["auto", "emulator", "amd", "nvidia"]),
+    metavar="[auto|emulator|amd|nvidia|model[:ARCH]]",
     default="auto",
     show_default=True,
-    help="The device to run on; auto takes an AMD GPU if one responds, otherwise the emulated device.",
+    help="The device to run on; auto takes an AMD GPU if one responds, otherwise the emulated device. model runs AMD's "
+    "own runtime on a modelled GPU, gfx1100 unless ARCH names another.",
 )
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
@@ -99,14 +101,15 @@ def command(
     from codegen.verify.results import OF_VERIFY, append, found_by_verify
     from codegen.verify.run import TEST_TIMEOUT, Bench, run_steps
     from codegen.verify.scratch import ScratchTree
-    from codegen.verify.steps import Target, choose_steps
+    from codegen.verify.steps import choose_steps
     from codegen.verify.surroundings import left_behind
-    from codegen.verify.target import choose_device
+    from codegen.verify.target import choose_device, named_target
     from codegen.verify.test_names import names_of_step
 
     machine = Machine.here()
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
-    device = choose_device(Target(target), machine)
+    kind, card = named_target(target)
+    device = choose_device(kind, machine, card)
     for name in left_behind(machine.variables, emulated=device.emulated):
         terminal.note(f"{name} is set but not passed on: it could change the results")
     refuse_stand_in(device, machine.variables)
@@ -116,6 +119,7 @@ def command(
     subject = Subject.of_plan(root, plan)
     checks = rocm_checks(machine, root) if phase == 0 else ()
     folder = work or _default_work()
+    on_model = _modelled(device, plan, folder)
     logs = folder / "logs" / plan.release
     specs = load_specs()
     present = {each.phase for each in plan.phases}
@@ -127,6 +131,7 @@ def command(
             device=device,
             which=machine.which,
             device_variables=_device_variables(device, steps, machine, logs, report),
+            modelled=on_model,
             expected=lambda step: names_of_step(subject, step, variants=TENSORS in present),
             waiting=waiting_tests(specs.phases, plan.release, present),
             pins=specs.candle.pins_of(plan.release),
@@ -194,6 +199,22 @@ def _device_variables(
 
     run_on_it = any(step.device and device.obstacle(step) is None for step in steps)
     return libraries_of(device, machine, logs=logs, on_message=report) if run_on_it else {}
+
+
+def _modelled(device: Device, plan: Plan, folder: Path) -> Modelled | None:
+    """How programs are started on a modelled GPU; None for any other device."""
+    from codegen.errors import UsageError
+    from codegen.spec.kinds import Runtime
+    from codegen.verify.modelled import modelled
+
+    if device.card is None:
+        return None
+    if plan.runtime != Runtime.DYNAMIC:
+        raise UsageError(
+            f"runtime {plan.runtime} links AMD's libraries, which --target model does not do",
+            remedy="add --runtime dynamic",
+        )
+    return modelled(device.card, folder / "modelled")
 
 
 def _default_work() -> Path:

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 DOCUMENTED = "docs/acceptance.md"
 TEMPLATE = "docs/acceptance.md.j2"
 
-Strength = Literal["on ROCm", "as HIP on NVIDIA", "on the emulated device", "tested", "compiled"]
+Strength = Literal["on ROCm", "as HIP on NVIDIA", "on a modelled GPU", "on the emulated device", "tested", "compiled"]
 """What a passed proof shows, the strongest first."""
 State = Literal[
     "on ROCm",
     "as HIP on NVIDIA",
+    "on a modelled GPU",
     "on the emulated device",
     "tested",
     "compiled",
@@ -41,6 +42,7 @@ _DEVICES: dict[str, Strength] = {
     "ROCm": "on ROCm",
     "HIP on NVIDIA": "as HIP on NVIDIA",
     "nvidia": "as HIP on NVIDIA",
+    "AMD's runtime on a modelled": "on a modelled GPU",
     "emulator": "on the emulated device",
 }
 """By what a device's name begins with."""

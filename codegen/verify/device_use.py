@@ -1,4 +1,7 @@
-"""What a HIP device says that programs did with it: our stand-ins for libamdhip64 keep a record (docs/emulator.md)."""
+"""What a HIP device says that programs did with it (docs/emulator.md).
+
+Our stand-ins for libamdhip64 keep a record, and so does the model on which AMD's own runs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORD = "CANDLE_ROCM_RECORD"
-"""The folder in which each process that loads libamdhip64 writes a file."""
+"""The folder in which each process that loads such a library writes a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class DeviceUse:
     """The records of one run, of all its processes together."""
 
     libraries: frozenset[str] = frozenset()
-    """`emulator`, `nvidia`: who answered."""
+    """`emulator`, `nvidia`, `model`: who answered."""
     devices: frozenset[tuple[str, ...]] = frozenset()
     """The architectures of the visible devices, in their order; one entry if all processes saw the same."""
     launches: int = 0

@@ -78,7 +78,7 @@ def judge_tests(runs: Sequence[TestRun], demands: Demands) -> TestJudgement:
         )
     )
     counted = TestTally(tally.passed, tally.failed - len(waiting), tally.ignored, tally.skipped)
-    detail = ", ".join(filter(None, [str(counted), summary(waiting)]))
+    detail = ", ".join(filter(None, [str(counted), _left_out(runs), summary(waiting)]))
     if complaints:
         more = ", ..." if len(complaints) > SHOWN else ""
         detail = f"{detail}: {', '.join(complaints[:SHOWN])}{more}"
@@ -95,9 +95,15 @@ def observed(uses: Iterable[DeviceUse | None], device: Device) -> str | None:
         return None if device.keeps_record else device.label
     first = dict.fromkeys(devices[0] for use in said for devices in sorted(use.devices) if devices)
     library = " and ".join(sorted({name for use in said for name in use.libraries}))
-    if device.on_nvidia and library == device.kind:
+    if device.kind in ("nvidia", "model") and library == device.kind:
         return device.label
     return f"{library} ({' and '.join(first)})" if first else library
+
+
+def _left_out(runs: Iterable[TestRun]) -> str:
+    """How many tests were not run on the device, and for which reasons."""
+    reasons = {(run.binary, name): why for run in runs for name, why in run.left_out.items()}
+    return f"{len(reasons)} left out ({'; '.join(sorted(set(reasons.values())))})" if reasons else ""
 
 
 def _titled(run: TestRun, complaints: Iterable[str]) -> Iterator[str]:
@@ -150,7 +156,7 @@ def _missing(runs: Iterable[TestRun], expected: ExpectedNames | None) -> Iterato
     yield from expected.faults
     known: dict[str, set[str]] = {}
     for run in runs:
-        known.setdefault(str(run.binary), set()).update(run.outcomes)
+        known.setdefault(str(run.binary), set()).update(run.outcomes, run.left_out)
     for target, names in expected.targets.items():
         if names and target not in known:
             yield f"{target} was not built, with {len(names)} tests"

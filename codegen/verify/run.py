@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from codegen.spec.model import Pin
     from codegen.verify.device_use import DeviceUse
     from codegen.verify.expected_failures import WaitingTest
+    from codegen.verify.modelled import Modelled
     from codegen.verify.patched_tree import Subject
     from codegen.verify.target import Device, DevicePass
     from codegen.verify.testrun import TestBinary, TestRun
@@ -56,6 +57,8 @@ class Bench:
     which: Callable[[str], str | None]
     device_variables: Mapping[str, str] = field(default_factory=dict)
     """For the steps that need the device."""
+    modelled: Modelled | None = None
+    """How test programs are started on a modelled GPU; None on any other device."""
     waiting: tuple[WaitingTest, ...] = ()
     """Tests that cannot pass, because a phase is missing."""
     pins: tuple[Pin, ...] = ()
@@ -124,7 +127,13 @@ class Bench:
             for where in passes:
                 for program in (PYTEST,) if step.python else built.binaries:
                     record = self._record(step, where, program)
-                    run = self._run(step, program, where, self._environment(step, where, record), log)
+                    environment = self._environment(step, where, record)
+                    if step.device and self.modelled is not None:
+                        with self.modelled.start(program) as copy:
+                            run = self._run(step, copy, where, {**environment, **self.modelled.variables}, log)
+                        run = replace(run, binary=program)
+                    else:
+                        run = self._run(step, program, where, environment, log)
                     if run.selected or run.doubts or where in (None, passes[0]):
                         yield replace(run, where=where, device=self._use(record))
 
@@ -136,14 +145,20 @@ class Bench:
         environment: Mapping[str, str],
         log: TextIO,
     ) -> TestRun:
+        left_out: dict[str, str] = {}
+
         def choose(test: str) -> bool:
-            return (where is None or where.share.takes(program, test)) and step.takes(test)
+            if not ((where is None or where.share.takes(program, test)) and step.takes(test)):
+                return False
+            if (why := self.unrun.why_left_out(test, self.device.kind if step.device else "none")) is not None:
+                left_out[test] = why
+            return test not in left_out
 
         def write(line: str) -> None:
             log.write(f"{line}\n")
 
         if not step.python:
-            return self.libtest(
+            run = self.libtest(
                 program,
                 environment=environment,
                 limit=self.test_timeout,
@@ -151,6 +166,7 @@ class Bench:
                 choose=choose,
                 on_message=self.on_message,
             )
+            return replace(run, left_out=left_out)
         self.on_message("running pytest")
         return self.pytest(
             self.scratch.root,

@@ -28,6 +28,8 @@ MULTIPLYING = ("conv_tests", "grad_tests", "matmul_tests", "rocm_matrix", "tenso
 """Files of tests that ask for products of matrices: Candle's own, and the one that compares with the CPU."""
 NO_ROCM_TESTS = ("--skip", "::rocm")
 """Deselects what `test_device!` makes for ROCm; `rocm-tests` runs it."""
+NOT_MODELLED = ("model", "MIOpen, rocRAND and RCCL have not been tried on a modelled GPU")
+BY_CARGO = ("model", "cargo starts the program, with an older C library than AMD's runtime has")
 LIBRARIES = ("candle-core", "candle-nn", "candle-transformers")
 EXAMPLES = (*LIBRARIES, "candle-examples")
 
@@ -39,6 +41,7 @@ class Target(StrEnum):
     EMULATOR = "emulator"
     AMD = "amd"
     NVIDIA = "nvidia"
+    MODEL = "model"
 
 
 class PassCriterion(StrEnum):
@@ -87,8 +90,8 @@ class Step:
     """Builds a Python package, which pytest then tests."""
     phased: bool = False
     """Runs Candle's tests on ROCm, some of which wait for a later phase."""
-    not_on_nvidia: str = ""
-    """Why it cannot run as HIP on NVIDIA; empty for one that can."""
+    not_on: tuple[tuple[str, str], ...] = ()
+    """Devices on which it cannot run, each with the reason."""
     slow: bool = False
     """Left out by `--quick`."""
     runtime: Runtime | None = None
@@ -251,7 +254,7 @@ STEPS: tuple[Step, ...] = (
         options=("--example", "rocm_smoke"),
         device=True,
         programs=("hipcc",),
-        not_on_nvidia="hipcc compiles the smoke program's kernel for AMD GPUs",
+        not_on=(("nvidia", "hipcc compiles the smoke program's kernel for AMD GPUs"), BY_CARGO),
         runtime=Runtime.ROCM_RS,
         by_hand="its kernel is compiled by hipcc, and runs on AMD GPUs only",
     ),
@@ -265,6 +268,7 @@ STEPS: tuple[Step, ...] = (
         features=(FEATURE,),
         options=("--example", "rocm_smoke"),
         device=True,
+        not_on=(BY_CARGO,),
         runtime=Runtime.DYNAMIC,
     ),
     Step(
@@ -303,6 +307,7 @@ STEPS: tuple[Step, ...] = (
         options=tuple(word for name in MULTIPLYING for word in ("--test", name)),
         device=True,
         variables=OWN_PRODUCTS,
+        not_on=(("model", "our own kernels make all products there, in rocm-tests"),),
         slow=True,
     ),
     Step(
@@ -326,7 +331,7 @@ STEPS: tuple[Step, ...] = (
         features=(FEATURE, *OPTIONAL),
         options=tuple(word for name in OPTIONAL for word in ("--test", name.replace("-", "_"))),
         device=True,
-        not_on_nvidia="HIP on NVIDIA has no MIOpen and no rocRAND",
+        not_on=(("nvidia", "HIP on NVIDIA has no MIOpen and no rocRAND"), NOT_MODELLED),
         slow=True,
     ),
     Step(
@@ -339,7 +344,7 @@ STEPS: tuple[Step, ...] = (
         features=(FEATURE, *OPTIONAL),
         options=("--test", "rocm_llama_parallel"),
         device=True,
-        not_on_nvidia="HIP on NVIDIA has no MIOpen and no rocRAND",
+        not_on=(("nvidia", "HIP on NVIDIA has no MIOpen and no rocRAND"), NOT_MODELLED),
         slow=True,
     ),
     Step(
@@ -374,6 +379,7 @@ STEPS: tuple[Step, ...] = (
         phase=6,
         features=(FEATURE,),
         device=True,
+        not_on=(("model", "this machine's Python has an older C library than AMD's runtime"),),
         python=True,
         slow=True,
     ),
@@ -399,6 +405,7 @@ STEPS: tuple[Step, ...] = (
         features=(FEATURE, "candle-datasets"),
         options=("--test", "rocm_examples", "--no-fail-fast"),
         device=True,
+        not_on=(BY_CARGO,),
         slow=True,
     ),
 )

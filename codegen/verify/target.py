@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from codegen.errors import ToolchainMissing
+from codegen.amdgpu.runtime import DEFAULT_CARD
+from codegen.amdgpu.topology import CARDS
+from codegen.errors import ToolchainMissing, UsageError
 from codegen.verify.nvidia import nvidia_gpu_present, nvidia_gpus
 from codegen.verify.steps import Target
 
@@ -24,6 +26,7 @@ COMPILERS = ("g++", "c++")
 """The emulated device compiles kernels with one of them, or with what `$CXX` names."""
 NO_DEVICE = "no AMD GPU, and no C++ compiler for the emulated HIP device"
 ON_NVIDIA = "HIP on NVIDIA"
+ON_MODEL = "AMD's runtime on a modelled"
 WITHOUT_A_DEVICE = "without_a_device"
 """In the names of tests that are about a machine without a GPU."""
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
@@ -57,10 +60,11 @@ class DevicePass:
 
 
 PLAIN_PASS = DevicePass("")
+NO_DEVICE_PASS = DevicePass("no device", {"HIP_VISIBLE_DEVICES": "-1"}, Share.WITHOUT_A_DEVICE)
 EMULATED_PASSES = (
     DevicePass("waves of 32", {EMULATED_DEVICES: "gfx1100,gfx90a"}, devices=("gfx1100", "gfx90a")),
     DevicePass("waves of 64", {EMULATED_DEVICES: "gfx90a,gfx1100"}, Share.DEVICE, ("gfx90a", "gfx1100")),
-    DevicePass("no device", {EMULATED_DEVICES: "gfx1100", "HIP_VISIBLE_DEVICES": "-1"}, Share.WITHOUT_A_DEVICE),
+    replace(NO_DEVICE_PASS, variables={EMULATED_DEVICES: "gfx1100", **NO_DEVICE_PASS.variables}),
 )
 """Two cards, of either wave size, so that nothing about several devices or about waves of 64 lanes goes untested."""
 
@@ -73,6 +77,8 @@ class Device:
     """`ROCm (gfx1100)`, `HIP on NVIDIA (NVIDIA H200)`; results are shown under this name."""
     absence: str | None = None
     """Why steps that need a device are skipped; None when there is one."""
+    card: str | None = None
+    """The architecture that is modelled, for AMD's own runtime; None for any other device."""
 
     @property
     def emulated(self) -> bool:
@@ -89,27 +95,47 @@ class Device:
         """What it is, in one word."""
         if self.label is None:
             return "none"
-        return "emulator" if self.emulated else "nvidia" if self.on_nvidia else "amd"
+        return "emulator" if self.emulated else "nvidia" if self.on_nvidia else "model" if self.card else "amd"
 
     @property
     def keeps_record(self) -> bool:
-        """Whether its library writes down what programs did there; AMD's own does not."""
-        return self.emulated or self.on_nvidia
+        """Whether something writes down what programs did there: AMD's own library does not, but the model does."""
+        return self.kind in ("emulator", "nvidia", "model")
 
     @property
     def passes(self) -> tuple[DevicePass, ...]:
         """How often the tests of a step run on it, and how they differ."""
+        if self.card is not None:
+            return (DevicePass("", devices=(self.card,)), NO_DEVICE_PASS)
         return EMULATED_PASSES if self.emulated else (PLAIN_PASS,)
 
     def obstacle(self, step: Step) -> str | None:
         """Why a step that needs a device cannot run on this one; None where it can, and for any other step."""
         if not step.device:
             return None
-        return self.absence or (step.not_on_nvidia if self.on_nvidia else None) or None
+        return self.absence or dict(step.not_on).get(self.kind)
 
 
-def choose_device(target: Target, machine: Machine) -> Device:
+def named_target(text: str) -> tuple[Target, str]:
+    """The device that `--target` names, and the card to model if it is that: `model:gfx942`.
+
+    Raises UsageError for any other text.
+    """
+    name, colon, card = text.partition(":")
+    known = {target.value: target for target in Target}
+    if name not in known or (colon and known[name] is not Target.MODEL):
+        choices = [*(target.value for target in Target), *(f"{Target.MODEL}:{card}" for card in CARDS)]
+        raise UsageError(f"no target `{text}`", remedy=f"choose among {', '.join(choices)}")
+    card = card if colon else DEFAULT_CARD
+    if card not in CARDS:
+        raise UsageError(f"no card `{card}` is modelled", remedy=f"choose among {', '.join(CARDS)}")
+    return known[name], card
+
+
+def choose_device(target: Target, machine: Machine, card: str = DEFAULT_CARD) -> Device:
     """The device for `--target`; `auto` takes an AMD GPU that answers, else the emulated device.
+
+    `card` is the one to model.
 
     An NVIDIA GPU is taken only where it is asked for: what runs there shows less about ROCm than an AMD GPU does.
 
@@ -118,6 +144,8 @@ def choose_device(target: Target, machine: Machine) -> Device:
     """
     if target is Target.NVIDIA:
         return _nvidia_device(machine)
+    if target is Target.MODEL:
+        return Device(f"{ON_MODEL} {card}", card=card)
     if target is not Target.EMULATOR and amd_gpu_present(machine):
         return Device(_named("ROCm", gpu_architectures(machine)))
     if target is Target.AMD:

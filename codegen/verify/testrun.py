@@ -63,6 +63,8 @@ class TestRun:
     """What each failed test printed."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Why tests returned early, by their names; libtest counts them as passed."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why tests were not run, by their names."""
     doubts: tuple[str, ...] = ()
     """What keeps the run from being a proof, which failed tests do not; empty when the end of each test was seen."""
     seconds: float = 0.0

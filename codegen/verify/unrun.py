@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 UNRUN = "specs/unrun_tests.yaml"
 
-Where = Literal["emulator", "amd", "nvidia", "none"]
+Where = Literal["emulator", "amd", "model", "nvidia", "none"]
 
 
 class Ignored(Model):
@@ -37,11 +37,20 @@ class Skipped(Model):
     reason: Reason
 
 
+class LeftOut(Model):
+    """Tests that are not run on a device."""
+
+    test: str
+    on: Annotated[tuple[Where, ...], Field(min_length=1)]
+    reason: Reason
+
+
 class UnrunTests(Model):
     """The whole file."""
 
     ignored: tuple[Ignored, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def may_ignore(self, crate: str, test: str) -> bool:
         """Whether a test of a crate may carry `#[ignore]`."""
@@ -52,6 +61,10 @@ class UnrunTests(Model):
         return any(
             where in each.on and fnmatchcase(says, each.says) and fnmatchcase(test, each.test) for each in self.skipped
         )
+
+    def why_left_out(self, test: str, where: Where) -> str | None:
+        """Why a test is not run there; None where it is."""
+        return next((each.reason for each in self.left_out if where in each.on and fnmatchcase(test, each.test)), None)
 
 
 def parse_unrun(content: bytes) -> UnrunTests:

@@ -6,6 +6,9 @@
 mod memory;
 mod packet;
 mod queue;
+mod recorded;
+mod symbols;
+mod topology;
 
 use std::ffi::{c_uint, c_void};
 use std::sync::{Arc, Mutex};
@@ -64,6 +67,7 @@ pub extern "C" fn get_hsakmt_model_functions() -> *const Functions {
 }
 
 extern "C" fn create() -> *const Model {
+    recorded::start();
     Arc::into_raw(Arc::new(Model { window: Mutex::new(None), allocations: Arc::default(), events: Mutex::default() }))
 }
 

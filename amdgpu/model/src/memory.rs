@@ -49,12 +49,17 @@ impl Window {
         Self { base, allocations, last: (0, 0, u64::MAX) }
     }
 
+    /// Changes whenever ROCr allocates or frees.
+    pub fn edition(&self) -> u64 {
+        self.allocations.edition.load(Ordering::Acquire)
+    }
+
     /// First address and end of the allocation that has an address.
     ///
     /// # Errors
     /// In words, if none has.
     pub fn around(&mut self, address: u64) -> Result<(u64, u64), String> {
-        let edition = self.allocations.edition.load(Ordering::Acquire);
+        let edition = self.edition();
         let (start, size, of) = self.last;
         if of != edition || address < start || address - start >= size {
             let (start, size) = self.allocations.near(address).unwrap_or((0, 0));

@@ -1,16 +1,17 @@
 //! Packets of AQL queues: launches of kernels, and waits for signals.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
-use std::{fs, thread};
 
 use wave::block::PATIENCE;
 use wave::kernel::{Kernel, Launch};
 use wave::program::Program;
 
 use crate::memory::Window;
+use crate::symbols::kernel_name;
+use crate::{recorded, topology};
 
 /// Bytes of a packet.
 pub const BYTES: usize = 64;
@@ -21,7 +22,16 @@ const NAP: Duration = Duration::from_micros(20);
 
 /// Kernels that were launched, by the address of their descriptors.
 #[derive(Default)]
-pub struct Kernels(HashMap<u64, Kernel>);
+pub struct Kernels(HashMap<u64, Named>);
+
+/// A kernel, and what its code object calls it.
+#[derive(Clone)]
+struct Named {
+    kernel: Kernel,
+    name: Option<String>,
+    /// Of the memory, when its code was last looked at.
+    edition: u64,
+}
 
 /// What kinds of packets there are.
 pub const INVALID: u8 = 1;
@@ -57,7 +67,8 @@ fn word(packet: &[u8; BYTES], place: usize) -> u32 {
 fn dispatch(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels, at: u64) -> Result<(), String> {
     let block = [4, 6, 8].map(|place| u32::from(u16::from_le_bytes([packet[place], packet[place + 1]])).max(1));
     let threads = [12, 16, 20].map(|place| word(packet, place).max(1));
-    let kernel = kernels.at(number(packet, 32), window)?;
+    let descriptor = number(packet, 32);
+    let Named { kernel, name, .. } = kernels.at(descriptor, window)?;
     let launch = Launch {
         grid: [0, 1, 2].map(|axis| threads[axis].div_ceil(block[axis])),
         block,
@@ -68,7 +79,13 @@ fn dispatch(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels, at
         packet: at,
         patience: PATIENCE,
     };
-    kernel.run(&launch, window).map(|_| ()).map_err(|fault| format!("the kernel at {:#x}: {fault}", number(packet, 32)))
+    let done = kernel.run(&launch, window);
+    done.map_err(|fault| match &name {
+        Some(name) => format!("{name}: {fault}"),
+        None => format!("the kernel at {descriptor:#x}: {fault}"),
+    })?;
+    recorded::launch(name.as_deref());
+    Ok(())
 }
 
 /// Waits until all, or one, of the signals that a packet names are 0.
@@ -87,14 +104,6 @@ fn wait(packet: &[u8; BYTES], window: &mut Window) -> Result<(), String> {
         }
         thread::sleep(NAP);
     }
-}
-
-/// The card that the topology names, from which ROCr knows it, too.
-fn card() -> Result<String, String> {
-    let folder = std::env::var_os("HSA_MODEL_TOPOLOGY").ok_or("HSA_MODEL_TOPOLOGY is not set")?;
-    let file = PathBuf::from(folder).join("nodes/1/name");
-    let name = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok(name.trim().into())
 }
 
 /// Waits until a signal's value fulfils a condition. Without a signal, the packet is there for its order alone.
@@ -121,7 +130,12 @@ fn wait_for_value(packet: &[u8; BYTES], window: &mut Window) -> Result<(), Strin
 
 impl Kernels {
     /// The kernel whose descriptor lies at an address.
-    fn at(&mut self, address: u64, window: &mut Window) -> Result<Kernel, String> {
+    fn at(&mut self, address: u64, window: &mut Window) -> Result<Named, String> {
+        let edition = window.edition();
+        // ROCr writes code into memory that it has allocated for it.
+        if let Some(known) = self.0.get(&address).filter(|known| known.edition == edition) {
+            return Ok(known.clone());
+        }
         let descriptor: [u8; 64] = window.number(address)?;
         let entry = Kernel::entry(address, &descriptor);
         let (first, end) = window.around(entry)?;
@@ -131,13 +145,17 @@ impl Kernels {
         let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
         let words: Vec<_> = words.collect();
         // Other code may lie there by now.
-        if let Some(kernel) = self.0.get(&address).filter(|kernel| kernel.program().words() == words) {
-            return Ok(kernel.clone());
+        if let Some(known) = self.0.get_mut(&address).filter(|known| known.kernel.program().words() == words) {
+            known.edition = edition;
+            return Ok(known.clone());
         }
-        let card = card()?;
+        let card = topology::card()?;
         let set = isa::of_card(&card).ok_or_else(|| format!("{card} has no instruction set here"))?;
         let kernel = Kernel::new(Arc::new(Program::new(set, start, words)), address, &descriptor);
-        self.0.insert(address, kernel.clone());
-        Ok(kernel)
+        let name = kernel_name(address, window);
+        recorded::function(name.as_deref());
+        let named = Named { kernel, name, edition };
+        self.0.insert(address, named.clone());
+        Ok(named)
     }
 }

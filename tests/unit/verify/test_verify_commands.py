@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +15,7 @@ from fake_cargo import message, relayed, span
 from fake_machine import machine, put
 
 from codegen.cli import doctor, verify
-from codegen.errors import ToolchainMissing, VerificationFailed
+from codegen.errors import ToolchainMissing, UsageError, VerificationFailed
 from codegen.patch.changes import FileChange, Origin, PhaseChanges, Region
 from codegen.plan.model import Plan
 from codegen.spec.kinds import Runtime
@@ -276,9 +277,22 @@ def test_without_cudas_libraries_no_step_runs_on_an_nvidia_gpu(tmp_path: Path) -
         verify._device_variables(device, steps, machine(tmp_path), tmp_path, lambda _line: None)
 
 
-@pytest.mark.parametrize("arguments", [("--phase", "9"), ("--target", "intel"), ("--gating", "none")])
+@pytest.mark.parametrize("arguments", [("--phase", "9"), ("--gating", "none")])
 def test_bad_options_are_usage_errors(invoke: Callable[..., Result], arguments: tuple[str, str]) -> None:
     assert invoke(*arguments).exit_code == 2
+
+
+def test_a_target_that_there_is_not_is_a_usage_error_with_those_that_there_are(invoke: Callable[..., Result]) -> None:
+    result = invoke("--target", "intel")
+    assert isinstance(result.exception, UsageError)
+    assert "choose among auto, emulator, amd, nvidia, model, model:gfx942" in str(result.exception)
+
+
+def test_a_model_does_not_run_linked_programs(tmp_path: Path) -> None:
+    linked = replace(PLAN, runtime="rocm-rs")
+    with pytest.raises(UsageError, match="add --runtime dynamic"):
+        verify._modelled(Device("a model", card="gfx1100"), linked, tmp_path)
+    assert verify._modelled(Device("emulator"), linked, tmp_path) is None
 
 
 def test_doctor_on_a_machine_without_a_gpu_is_ready(programs: Path) -> None:

@@ -22,6 +22,7 @@ from codegen.verify.diagnostics import Diagnostic, Span
 from codegen.verify.evidence import DEVICE_ABSENT, ExpectedNames
 from codegen.verify.expected_failures import WaitingTest
 from codegen.verify.judge import StepResult, Verdict, all_passed, refuse_failures
+from codegen.verify.modelled import Modelled
 from codegen.verify.patched_tree import OnDisk, Subject
 from codegen.verify.pins import Pinned
 from codegen.verify.run import Bench, run_step, run_steps
@@ -29,6 +30,7 @@ from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import LINTS, PassCriterion, Step
 from codegen.verify.target import NO_DEVICE, Device
 from codegen.verify.testrun import Outcome, TestBinary, TestRun
+from codegen.verify.unrun import LeftOut, UnrunTests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -380,7 +382,7 @@ def test_a_run_as_hip_on_nvidia_is_labelled_so_and_says_what_it_leaves_out(subje
     tests = Programs([ran()], record=recorded("nvidia", "sm_90"))
     result, _ = carry_out(BASIC, subject, device=device, libtest=tests)
     assert (result.verdict, result.ran_on) == (Verdict.PASSED, "HIP on NVIDIA (NVIDIA H200)")
-    result, cargo = carry_out(replace(BASIC, not_on_nvidia="no MIOpen there"), subject, device=device)
+    result, cargo = carry_out(replace(BASIC, not_on=(("nvidia", "no MIOpen there"),)), subject, device=device)
     assert (result.verdict, result.detail, cargo.asked) == (Verdict.SKIPPED, "SKIPPED: no MIOpen there", [])
 
 
@@ -656,3 +658,73 @@ def test_without_a_python_package_the_reason_is_given(package: Subject) -> None:
 
     assert result.detail == "SKIPPED: candle-pyo3 has no Python package in this tree"
     assert cargo.asked == []
+
+
+MODEL = Device("AMD's runtime on a modelled gfx942", card="gfx942")
+LEFT_OUT = LeftOut(test="t1", on=("model",), reason="needs a library that is not there")
+
+
+def modelled(folder: Path) -> Modelled:
+    """With a stand-in for patchelf, which copies a program as it is."""
+    fake = folder / "patchelf"
+    fake.write_text(
+        '#!/bin/sh\n[ "$1 $2 $3" = "--set-interpreter /loader --output" ] && cp "$5" "$4"\n', encoding="utf-8"
+    )
+    fake.chmod(0o755)
+    return Modelled(Path("/loader"), str(fake), folder / "copies", {"LD_LIBRARY_PATH": "/amd"})
+
+
+def test_on_a_model_programs_are_copies_with_the_loader_of_amds_packages(subject: Subject, tmp_path: Path) -> None:
+    program = tmp_path / "rocm_basic"
+    program.write_bytes(b"a program")
+    binary = replace(BINARY, executable=program)
+    seen = []
+
+    class Started(Programs):
+        def __call__(self, *arguments: object, environment: Mapping[str, str], **more: Any) -> TestRun:
+            (copy,) = arguments
+            assert isinstance(copy, TestBinary)
+            seen.append((copy.executable, copy.executable.read_bytes()))
+            return super().__call__(environment=environment, **more)
+
+    tests = Started([ran()], record=recorded("model", "gfx942"))
+    result, cargo = carry_out(
+        BASIC, subject, answer(binaries=(binary,)), device=MODEL, libtest=tests, modelled=modelled(tmp_path)
+    )
+    assert (result.verdict, result.ran_on) == (Verdict.PASSED, "AMD's runtime on a modelled gfx942")
+    copy, content = seen[0]
+    assert (copy.parent, content, copy.exists()) == (tmp_path / "copies", b"a program", False)
+    assert {test.binary for test in result.tests} == {binary}
+    # rustc and cargo do not run with the packages' C library.
+    assert tests.environments[0]["LD_LIBRARY_PATH"] == "/amd"
+    assert cargo.environments[0].get("LD_LIBRARY_PATH") != "/amd"
+
+
+def test_a_program_that_gets_no_loader_is_an_error_and_leaves_no_copy(tmp_path: Path) -> None:
+    binary = replace(BINARY, executable=tmp_path / "not there")
+    with (
+        pytest.raises(VerificationFailed, match="gets no other loader"),
+        modelled(tmp_path).start(binary),
+    ):
+        pass
+    assert list((tmp_path / "copies").iterdir()) == []
+
+
+def test_what_ran_on_the_emulated_device_does_not_count_as_the_model(subject: Subject) -> None:
+    tests = Programs([ran()], record=recorded("emulator", "gfx942"))
+    result, _ = carry_out(BASIC, subject, device=MODEL, libtest=tests)
+    assert result.verdict is Verdict.FAILED
+    assert "ran on emulator instead of model" in result.detail
+
+
+@pytest.mark.parametrize(("device", "runs"), [(MODEL, ("t0", "t2")), (Device("ROCm (gfx942)"), ("t0", "t1", "t2"))])
+def test_tests_are_left_out_on_their_devices_only_and_counted(
+    subject: Subject, device: Device, runs: tuple[str, ...]
+) -> None:
+    tests = Programs([ran()], record=recorded("model", "gfx942"))
+    expected = ExpectedNames({str(BINARY): ("t0", "t1", "t2")})
+    unrun = UnrunTests(left_out=(LEFT_OUT,))
+    result, _ = carry_out(BASIC, subject, device=device, libtest=tests, unrun=unrun, expected=lambda _step: expected)
+    assert (result.verdict, result.tests[0].passed) == (Verdict.PASSED, runs)
+    left_out = ", 1 left out (needs a library that is not there)" if device is MODEL else ""
+    assert result.detail == f"{len(runs)} passed, 0 failed, 0 ignored{left_out}"

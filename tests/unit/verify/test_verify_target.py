@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 from fake_machine import machine, put, with_gpu
 
-from codegen.errors import ExitCode, ToolchainMissing
+from codegen.errors import ExitCode, ToolchainMissing, UsageError
 from codegen.verify.steps import STEPS, Target
-from codegen.verify.target import Device, architecture_name, choose_device, emulator_compiler, gpu_architectures
+from codegen.verify.target import (
+    Device,
+    Share,
+    architecture_name,
+    choose_device,
+    emulator_compiler,
+    gpu_architectures,
+    named_target,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +127,43 @@ def test_a_driver_without_nvidia_smi_will_do(tmp_path: Path) -> None:
     assert device.on_nvidia
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("auto", (Target.AUTO, "gfx1100")),
+        ("nvidia", (Target.NVIDIA, "gfx1100")),
+        ("model", (Target.MODEL, "gfx1100")),
+        ("model:gfx942", (Target.MODEL, "gfx942")),
+    ],
+)
+def test_a_target_may_name_the_card_that_is_modelled(text: str, expected: tuple[Target, str]) -> None:
+    assert named_target(text) == expected
+
+
+@pytest.mark.parametrize("text", ["rocm", "", "model:", "model:gfx90a", "emulator:gfx1100", "MODEL"])
+def test_other_targets_are_refused_with_those_that_there_are(text: str) -> None:
+    with pytest.raises(UsageError, match=r"no (target|card) `") as caught:
+        named_target(text)
+    assert "gfx942" in str(caught.value)
+
+
+def test_a_model_is_never_called_rocm(tmp_path: Path) -> None:
+    device = choose_device(Target.MODEL, machine(tmp_path), "gfx942")
+    assert (device.label, device.kind) == ("AMD's runtime on a modelled gfx942", "model")
+    assert device.keeps_record
+    assert not device.emulated
+    own, without = device.passes
+    assert (own.share, own.devices) == (Share.ALL, ("gfx942",))
+    assert (without.share, without.variables) == (Share.WITHOUT_A_DEVICE, {"HIP_VISIBLE_DEVICES": "-1"})
+
+
+def test_a_model_leaves_out_what_cargo_or_python_start_and_says_why(tmp_path: Path) -> None:
+    device = choose_device(Target.MODEL, machine(tmp_path))
+    runs = {step.id for step in STEPS if step.device and device.obstacle(step) is None}
+    assert runs == {"rocm-basic", "rocm-tests", "rocm-nn-tests", "rocm-models-tests"}
+    assert "cargo starts" in (device.obstacle(next(step for step in STEPS if step.id == "rocm-examples-tests")) or "")
+
+
 def test_auto_does_not_take_an_nvidia_gpu(tmp_path: Path) -> None:
     assert choose_device(Target.AUTO, machine(tmp_path, programs={**COMPILER, "nvidia-smi": NVIDIA_SMI})) == Device(
         "emulator"
@@ -130,9 +175,9 @@ def test_auto_does_not_take_an_nvidia_gpu(tmp_path: Path) -> None:
     [("HIP on NVIDIA", "no MIOpen"), ("HIP on NVIDIA (NVIDIA H200)", "no MIOpen"), ("emulator", None), ("ROCm", None)],
 )
 def test_what_hip_on_nvidia_lacks_is_an_obstacle_there_only(label: str, obstacle: str | None) -> None:
-    step = replace(next(step for step in STEPS if step.device), not_on_nvidia="no MIOpen")
+    step = replace(next(step for step in STEPS if step.device), not_on=(("nvidia", "no MIOpen"),))
     assert Device(label).obstacle(step) == obstacle
-    assert Device(label).obstacle(replace(step, not_on_nvidia="")) is None
+    assert Device(label).obstacle(replace(step, not_on=())) is None
     assert Device(None, "no GPU").obstacle(step) == "no GPU"
     assert Device(None, "no GPU").obstacle(replace(step, device=False)) is None
 

