@@ -167,7 +167,7 @@ build/tools/bin/cargo-mutants:
 releases: setup emulator ## Patch real Candle releases; build and test them as cover.txt lists (RELEASES="0.9.1 0.11.1": only these).
 	$(BIN)/pytest -raP tests/releases --ignore tests/releases/newest
 
-newest-release: setup emulator rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
+newest-release: setup emulator amdgpu rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
 	$(BIN)/pytest -raP tests/releases/newest
 
 lint: setup amdgpu-tables ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/, amdgpu/ and planner/ and its dependencies.
