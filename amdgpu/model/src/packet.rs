@@ -56,12 +56,14 @@ pub fn process(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels,
     }
 }
 
-fn number(packet: &[u8; BYTES], place: usize) -> u64 {
-    u64::from_le_bytes(packet[place..place + 8].try_into().expect("8 bytes"))
+/// The number of 64 bits that stands there.
+pub fn number(bytes: &[u8], place: usize) -> u64 {
+    u64::from_le_bytes(bytes[place..place + 8].try_into().expect("8 bytes"))
 }
 
-fn word(packet: &[u8; BYTES], place: usize) -> u32 {
-    u32::from_le_bytes(packet[place..place + 4].try_into().expect("4 bytes"))
+/// The number of 32 bits that stands there.
+pub fn word(bytes: &[u8], place: usize) -> u32 {
+    u32::from_le_bytes(bytes[place..place + 4].try_into().expect("4 bytes"))
 }
 
 fn dispatch(packet: &[u8; BYTES], window: &mut Window, kernels: &mut Kernels, at: u64) -> Result<(), String> {

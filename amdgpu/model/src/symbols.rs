@@ -1,6 +1,7 @@
 //! Names of kernels, from the code object that ROCr has copied into the GPU's memory with its first segment.
 
 use crate::memory::Window;
+use crate::packet::{number, word};
 
 /// What the name of a kernel's descriptor ends with.
 const DESCRIPTOR: &str = ".kd";
@@ -31,8 +32,7 @@ pub fn kernel_name(descriptor: u64, window: &mut Window) -> Option<String> {
     let table = Table::of(base, &header, window)?;
     (0..table.count).find_map(|index| {
         let symbol: [u8; SYMBOL as usize] = window.number(base + table.symbols + index * SYMBOL).ok()?;
-        let value = u64::from_le_bytes(symbol[8..16].try_into().expect("8 bytes"));
-        let name = u32::from_le_bytes(symbol[..4].try_into().expect("4 bytes"));
+        let (name, value) = (word(&symbol, 0), number(&symbol, 8));
         if base + value != descriptor || name == 0 {
             return None;
         }
@@ -50,19 +50,17 @@ struct Table {
 
 impl Table {
     fn of(base: u64, header: &[u8; 64], window: &mut Window) -> Option<Self> {
-        let first = u64::from_le_bytes(header[32..40].try_into().expect("8 bytes"));
-        let segments = u64::from(u16::from_le_bytes(header[56..58].try_into().expect("2 bytes")));
-        let dynamic = (0..segments).find_map(|number| {
-            let segment: [u8; SEGMENT as usize] = window.number(base + first + number * SEGMENT).ok()?;
-            let kind = u32::from_le_bytes(segment[..4].try_into().expect("4 bytes"));
-            (kind == DYNAMIC).then(|| u64::from_le_bytes(segment[16..24].try_into().expect("8 bytes")))
+        let first = number(header, 32);
+        let segments = u64::from(word(header, 56) as u16);
+        let dynamic = (0..segments).find_map(|index| {
+            let segment: [u8; SEGMENT as usize] = window.number(base + first + index * SEGMENT).ok()?;
+            (word(&segment, 0) == DYNAMIC).then(|| number(&segment, 16))
         })?;
         let (mut symbols, mut strings, mut hash) = (None, None, None);
-        for number in 0..MOST {
-            let entry: [u8; ENTRY as usize] = window.number(base + dynamic + number * ENTRY).ok()?;
-            let [tag, value] =
-                [&entry[..8], &entry[8..]].map(|half| u64::from_le_bytes(half.try_into().expect("8 bytes")));
-            match tag {
+        for index in 0..MOST {
+            let entry: [u8; ENTRY as usize] = window.number(base + dynamic + index * ENTRY).ok()?;
+            let value = number(&entry, 8);
+            match number(&entry, 0) {
                 END => break,
                 HASH => hash = Some(value),
                 STRINGS => strings = Some(value),

@@ -4,6 +4,7 @@ use crate::Fault;
 use crate::lds::Lds;
 use crate::memory::Memory;
 use crate::program::{Program, Step};
+use crate::role::Role;
 use crate::state::Wave;
 use crate::transfer;
 use crate::{scalar, vector};
@@ -72,13 +73,13 @@ impl<'a> Block<'a> {
             *executed += 1;
             let name = &*step.name;
             wave.place += step.instruction.bytes / 4;
-            match name {
-                "S_ENDPGM" => return Ok(Now::HasEnded),
-                "S_BARRIER" | "S_BARRIER_SIGNAL" if wave.waits.stores_to_lds() => {
+            match step.role {
+                Role::End => return Ok(Now::HasEnded),
+                Role::Barrier | Role::SignalAtBarrier if wave.waits.stores_to_lds() => {
                     return Err(fault(format!("{name}: a store to LDS is under way, which others may not see")));
                 }
-                "S_BARRIER" => return Ok(Now::AtBarrier),
-                "S_BARRIER_WAIT" if wave.has_signalled => {
+                Role::Barrier => return Ok(Now::AtBarrier),
+                Role::AwaitBarrier if wave.has_signalled => {
                     wave.has_signalled = false;
                     return Ok(Now::AtBarrier);
                 }
@@ -97,57 +98,27 @@ impl<'a> Block<'a> {
 }
 
 fn execute(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds, memory: &mut dyn Memory) -> vector::Done {
-    let instruction = &step.instruction;
-    match instruction.format.name {
-        "SOPP" => control(step, wave),
-        "SOP1" if step.name.contains("PC_B64") => jump(program, step, wave),
-        "SOP1" | "SOP2" | "SOPC" | "SOPK" => match &*step.name {
-            "S_WAITCNT_VSCNT" | "S_WAITCNT_VMCNT" | "S_WAITCNT_EXPCNT" | "S_WAITCNT_LGKMCNT" => Ok(()),
-            "S_BARRIER_SIGNAL" => {
-                wave.has_signalled = true;
-                Ok(())
+    match &step.role {
+        Role::Branch { taken, words } => {
+            if taken(wave) {
+                wave.place = wave.place.wrapping_add_signed(*words);
             }
-            _ => scalar::run(program, step, wave),
-        },
-        "SMEM" => transfer::scalar(program, step, wave, memory),
-        "DS" => transfer::lds(program, step, wave, lds),
-        "VGLOBAL" if ["_INV", "_WB"].iter().any(|end| step.name.ends_with(end)) => Ok(()),
-        "FLAT" | "GLOBAL" | "VFLAT" | "VGLOBAL" => transfer::vector(program, step, wave, memory),
-        "MUBUF" if ["_INV", "_WBL2"].iter().any(|end| step.name.ends_with(end)) => Ok(()),
-        _ => vector::run(program, step, wave),
+            Ok(())
+        }
+        Role::SignalAtBarrier => {
+            wave.has_signalled = true;
+            Ok(())
+        }
+        Role::AwaitBarrier => Err("nobody has said that it is at the barrier".into()),
+        Role::Jump => jump(program, step, wave),
+        Role::Scalar(prepared) => scalar::run(prepared, &step.name, wave),
+        Role::ScalarLoad => transfer::scalar(program, step, wave, memory),
+        Role::Lds => transfer::lds(program, step, wave, lds),
+        Role::Memory => transfer::vector(program, step, wave, memory),
+        Role::Vector => vector::run(program, step, wave),
+        Role::Nothing | Role::End | Role::Barrier => Ok(()),
+        Role::Unknown => Err("it is not known".into()),
     }
-}
-
-fn control(step: &Step, wave: &mut Wave) -> vector::Done {
-    let name = &*step.name;
-    let lanes = u64::MAX >> (64 - wave.lanes);
-    let taken = match name {
-        "S_BRANCH" => true,
-        "S_CBRANCH_SCC0" => !wave.scc,
-        "S_CBRANCH_SCC1" => wave.scc,
-        "S_CBRANCH_VCCZ" => wave.vcc & lanes == 0,
-        "S_CBRANCH_VCCNZ" => wave.vcc & lanes != 0,
-        "S_CBRANCH_EXECZ" => wave.exec & lanes == 0,
-        "S_CBRANCH_EXECNZ" => wave.exec & lanes != 0,
-        "S_NOP"
-        | "S_WAITCNT"
-        | "S_DELAY_ALU"
-        | "S_CLAUSE"
-        | "S_SENDMSG"
-        | "S_WAITCNT_DEPCTR"
-        | "S_SLEEP"
-        | "S_SET_INST_PREFETCH_DISTANCE"
-        | "S_ICACHE_INV"
-        | "S_SETPRIO" => false,
-        "S_BARRIER_WAIT" => return Err("nobody has said that it is at the barrier".into()),
-        _ if name.starts_with("S_WAIT_") => false,
-        _ => return Err("it is not known".into()),
-    };
-    if taken {
-        let distance = i64::from(step.instruction.number("simm16") as u16 as i16);
-        wave.place = wave.place.wrapping_add_signed(distance as isize);
-    }
-    Ok(())
 }
 
 fn jump(program: &Program, step: &Step, wave: &mut Wave) -> vector::Done {

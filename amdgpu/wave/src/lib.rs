@@ -13,6 +13,7 @@ mod lane;
 mod lds;
 mod names;
 mod numbers;
+mod role;
 mod scalar;
 mod transfer;
 mod vector;

@@ -8,6 +8,7 @@ use isa::table::{InstructionSet, Kind};
 
 use crate::lane::{Does, does, does_limited};
 use crate::names::usual;
+use crate::role::Role;
 use crate::state::{SCALARS, VECTORS, is_known};
 use crate::vector::{Prepared, prepare};
 use crate::waits::Awaited;
@@ -33,6 +34,8 @@ pub struct Step {
     pub(crate) name: String,
     /// Why it cannot be executed, as far as its operands tell.
     pub(crate) refused: Option<String>,
+    /// What kind of work it is.
+    pub(crate) role: Role,
     /// What it does in each lane, if it is a vector instruction that does something in each.
     pub(crate) does: Option<Does>,
     /// Likewise, of the second of two in one.
@@ -88,7 +91,8 @@ impl Program {
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
             let (vector, awaited) = (prepare(self.set, &instruction, &name), Awaited::of(self.set, &instruction));
             let refused = unknown_operand(self.set, &instruction);
-            Some(Box::new(Step { instruction, name, refused, does, second, vector, awaited }))
+            let role = Role::of(self.set, &instruction, &name);
+            Some(Box::new(Step { instruction, name, refused, role, does, second, vector, awaited }))
         };
         self.steps.get(place)?.get_or_init(decoded).as_deref()
     }

@@ -130,6 +130,11 @@ impl Wave {
         (0..lanes).filter(move |lane| exec >> lane & 1 != 0)
     }
 
+    /// The mask of all its lanes.
+    pub fn all(&self) -> u64 {
+        u64::MAX >> (64 - self.lanes)
+    }
+
     /// The bits of a mask that lanes of this wave have.
     pub fn mask_bits(&self) -> u32 {
         self.lanes as u32

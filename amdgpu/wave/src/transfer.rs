@@ -78,20 +78,18 @@ pub fn vector(program: &Program, step: &Step, wave: &mut Wave, memory: &mut dyn 
         start.wrapping_add_signed(offset.into())
     };
     let (to, data) = (instruction.number("vdst") as usize, either(["data", "vsrc"]));
-    for lane in wave.on() {
-        let address = address(wave, lane);
-        if let Some(access) = what.strip_prefix("LOAD_").and_then(Access::of) {
-            load(access, wave, (to, lane), address, memory)?;
-        } else if let Some(access) = what.strip_prefix("STORE_").and_then(Access::of) {
-            store(access, wave, (data, lane), address, memory)?;
-        } else if let Some(operation) = what.strip_prefix("ATOMIC_") {
-            let returns = (!instruction.drops_result(program.set)).then_some(to);
-            atomic(operation, wave, (data, data, returns), lane, address, memory)?;
-        } else {
-            return Err(format!("{name} is not known"));
-        }
+    if let Some(access) = what.strip_prefix("LOAD_").and_then(Access::of) {
+        wave.on().try_for_each(|lane| load(access, wave, (to, lane), address(wave, lane), memory))
+    } else if let Some(access) = what.strip_prefix("STORE_").and_then(Access::of) {
+        wave.on().try_for_each(|lane| store(access, wave, (data, lane), address(wave, lane), memory))
+    } else if let Some(operation) = what.strip_prefix("ATOMIC_") {
+        let returns = (!instruction.drops_result(program.set)).then_some(to);
+        let mut lanes = wave.on();
+        let one = |lane| atomic(operation, wave, (data, data, returns), lane, address(wave, lane), memory);
+        lanes.try_for_each(one)
+    } else {
+        Err(format!("{name} is not known"))
     }
-    Ok(())
 }
 
 /// Loads, stores and atomic operations of LDS, and values by the number of their lane.
@@ -111,12 +109,14 @@ pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Do
         }
         return Ok(());
     }
+    let (kind, rest) = what.split_once('_').ok_or("no name")?;
+    let two = rest.strip_prefix("2ADDR_");
+    let access = Access::of(two.map_or(rest, |rest| rest.trim_start_matches("STRIDE64_")));
+    let returns = what.contains("_RTN").then_some(to);
+    let operation = what.replace("_RTN", "").replace("CMPSTORE", "CMPSWAP").replace("STOREXCHG", "SWAP");
     for lane in wave.on() {
         let base = u64::from(wave.vectors[from][lane]);
         let address = base + (offsets[0] | offsets[1] << 8) as u64;
-        let (kind, rest) = what.split_once('_').ok_or("no name")?;
-        let two = rest.strip_prefix("2ADDR_");
-        let access = Access::of(two.map_or(rest, |rest| rest.trim_start_matches("STRIDE64_")));
         match (kind, access, two) {
             ("LOAD" | "STORE", Some(access), Some(rest)) => {
                 let step = access.bytes * if rest.starts_with("STRIDE64") { 64 } else { 1 };
@@ -132,8 +132,6 @@ pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Do
             ("LOAD", Some(access), None) => load(access, wave, (to, lane), address, lds)?,
             ("STORE", Some(access), None) => store(access, wave, (data, lane), address, lds)?,
             _ => {
-                let returns = what.contains("_RTN").then_some(to);
-                let operation = what.replace("_RTN", "").replace("CMPSTORE", "CMPSWAP").replace("STOREXCHG", "SWAP");
                 // The new value comes first here, and what it is compared with second.
                 lds.is_atomic = true;
                 let done = atomic(&operation, wave, (data, more, returns), lane, address, lds);

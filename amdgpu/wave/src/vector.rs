@@ -68,6 +68,8 @@ impl Source {
 }
 
 type Sources = [Option<Source>; 3];
+/// The lane that each lane's value is of, if of any.
+type Lanes = [Option<usize>; 64];
 
 /// What of a vector instruction is the same each time it is executed.
 #[derive(Clone, Debug)]
@@ -127,14 +129,15 @@ pub fn prepare(set: &'static InstructionSet, instruction: &Instruction, name: &s
 pub fn run(program: &Program, step: &Step, wave: &mut Wave) -> Done {
     let prepared = &step.vector;
     let work = Work { set: program.set, instruction: &step.instruction, name: &step.name, prepared };
-    if let (Some(second), Some((sources, target))) = (step.instruction.second, prepared.second) {
+    if let (Some(second), Some((sources, target))) = (step.instruction.second, &prepared.second) {
         let names = (step.instruction.opcode.name, second.name);
         let does = step.does.zip(step.second).ok_or_else(|| format!("{} :: {} is not known", names.0, names.1))?;
         // Both read before one writes.
-        let first = half_of_two(wave, does.0, prepared.sources, prepared.target)?;
-        let second = half_of_two(wave, does.1, sources, target)?;
-        wave.write(&first);
-        wave.write(&second);
+        let mut values = [[0; 64]; 2];
+        let first = half_of_two(wave, does.0, &prepared.sources, prepared.target, &mut values[0])?;
+        let second = half_of_two(wave, does.1, sources, *target, &mut values[1])?;
+        wave.write(&first, wave.exec, &values[0]);
+        wave.write(&second, wave.exec, &values[1]);
         return Ok(());
     }
     match step.does {
@@ -143,37 +146,41 @@ pub fn run(program: &Program, step: &Step, wave: &mut Wave) -> Done {
     }
 }
 
-fn half_of_two(wave: &Wave, does: Does, sources: Sources, target: Option<Target>) -> Result<Written, String> {
-    let sources = wave.resolved(sources);
-    let mut values = [0; 64];
-    for lane in wave.on() {
-        let [a, b, c] = [0, 1, 2].map(|place| wave.read(sources[place].as_ref(), lane));
-        values[lane] = match does {
-            Does::Value(value) => value(a, b, c),
-            Does::Choose => {
-                if wave.vcc >> lane & 1 != 0 {
-                    b
-                } else {
-                    a
-                }
-            }
-            _ => return Err("it is not known as one of two".into()),
-        };
+/// Computes the values of one of two, and says where they go.
+fn half_of_two(
+    wave: &Wave,
+    does: Does,
+    sources: &Sources,
+    target: Option<Target>,
+    values: &mut [u64; 64],
+) -> Result<Target, String> {
+    let [a, b, c] = &wave.read_all(sources);
+    match does {
+        Does::Value(value) => each(wave.exec, wave.lanes, |lane| values[lane] = value(a[lane], b[lane], c[lane])),
+        Does::Choose => {
+            each(wave.exec, wave.lanes, |lane| {
+                values[lane] = if wave.vcc >> lane & 1 != 0 { b[lane] } else { a[lane] }
+            });
+        }
+        _ => return Err("it is not known as one of two".into()),
     }
-    Ok(Written { target: target.ok_or(NOWHERE)?, lanes: wave.exec, values })
+    target.ok_or_else(|| NOWHERE.into())
+}
+
+/// Does something for each lane of a mask.
+#[inline(always)]
+fn each(mask: u64, lanes: usize, mut work: impl FnMut(usize)) {
+    if mask == u64::MAX >> (64 - lanes) {
+        (0..lanes).for_each(work);
+    } else {
+        (0..lanes).filter(|lane| mask >> lane & 1 != 0).for_each(&mut work);
+    }
 }
 
 /// What an instruction says that leaves the parts of a word that it does not make (SDWA).
 const PRESERVED: u32 = 2;
 
 const NOWHERE: &str = "the destination is no vector register";
-
-/// What is to be written to a register.
-struct Written {
-    target: Target,
-    lanes: u64,
-    values: [u64; 64],
-}
 
 /// Reads an instruction's fields.
 struct Reader<'a> {
@@ -313,9 +320,12 @@ impl Reader<'_> {
 }
 
 impl Work<'_> {
-    /// The lane that each lane's first source is of, and the lanes that are written.
-    fn lanes(&self, wave: &Wave) -> Result<([Option<usize>; 64], u64), String> {
-        let mut from: [Option<usize>; 64] = std::array::from_fn(Some);
+    /// The lane that each lane's first source is of, if not of that lane, and the lanes that are written.
+    fn lanes(&self, wave: &Wave) -> Result<(Option<Lanes>, u64), String> {
+        if !matches!(self.instruction.behind, Behind::Dpp16 | Behind::Dpp8 { .. }) {
+            return Ok((None, wave.exec));
+        }
+        let mut from: Lanes = std::array::from_fn(Some);
         let mut written = wave.exec;
         match self.instruction.behind {
             Behind::Dpp16 => {
@@ -343,33 +353,51 @@ impl Work<'_> {
             }
             _ => {}
         }
-        Ok((from, written))
+        Ok((Some(from), written))
     }
 
     fn each_lane(&self, wave: &mut Wave, does: Does) -> Done {
         if matches!(does, Does::Words(_)) && self.takes_second_of_constant() {
             return Err("the second word of a constant is not known".into());
         }
-        let sources = wave.resolved(self.prepared.sources);
+        let mut read = wave.read_all(&self.prepared.sources);
         let (from, lanes) = self.lanes(wave)?;
+        if let Some(from) = from {
+            let whole = read[0];
+            read[0] = from.map(|from| from.map_or(0, |lane| whole[lane]));
+        }
+        let [a, b, c] = &read;
         let mask = self.prepared.mask.map_or(wave.vcc, |operand| wave.value(operand, wave.mask_bits()));
+        let bit = |lane: usize| mask >> lane & 1 != 0;
+        let of = |lane: usize| [a[lane], b[lane], c[lane]];
         let (mut values, mut bits) = ([0; 64], 0u64);
-        for lane in (0..wave.lanes).filter(|lane| lanes >> lane & 1 != 0) {
-            let a = from[lane].map_or(0, |from| wave.read(sources[0].as_ref(), from));
-            let [b, c] = [1, 2].map(|place| wave.read(sources[place].as_ref(), lane));
-            let bit = mask >> lane & 1 != 0;
-            let (value, made) = match does {
-                Does::Value(value) => (value(a, b, c), false),
-                Does::Carry(carry) => carry(a, b, c, bit),
-                Does::Test(test) | Does::TestLanes(test) => (0, test(a, b)),
-                Does::Choose => (if bit { b } else { a }, false),
-                Does::Masked(value) => (value(a, b, c, bit), false),
-                Does::Halves(value) => (self.halves(value, [a, b, c]), false),
-                Does::Words(value) => (self.words(value, [a, b, c]), false),
-                Does::Mixed(_) => (self.mixed([a, b, c]), false),
-            };
-            values[lane] = value;
-            bits |= u64::from(made) << lane;
+        let count = wave.lanes;
+        match does {
+            Does::Value(value) => each(lanes, count, |lane| values[lane] = value(a[lane], b[lane], c[lane])),
+            Does::Carry(carry) => each(lanes, count, |lane| {
+                let (value, made) = carry(a[lane], b[lane], c[lane], bit(lane));
+                values[lane] = value;
+                bits |= u64::from(made) << lane;
+            }),
+            Does::Test(test) | Does::TestLanes(test) => {
+                each(lanes, count, |lane| bits |= u64::from(test(a[lane], b[lane])) << lane);
+            }
+            Does::Choose => each(lanes, count, |lane| values[lane] = if bit(lane) { b[lane] } else { a[lane] }),
+            Does::Masked(value) => {
+                each(lanes, count, |lane| values[lane] = value(a[lane], b[lane], c[lane], bit(lane)));
+            }
+            Does::Halves(value) => {
+                let both = self.halves(value);
+                each(lanes, count, |lane| values[lane] = both(of(lane)));
+            }
+            Does::Words(value) => {
+                let both = self.words(value);
+                each(lanes, count, |lane| values[lane] = both(of(lane)));
+            }
+            Does::Mixed(_) => {
+                let mixed = self.mixed();
+                each(lanes, count, |lane| values[lane] = mixed(of(lane)));
+            }
         }
         match does {
             Does::Test(_) => self.set_mask(wave, bits),
@@ -381,7 +409,7 @@ impl Work<'_> {
             }
             Does::Carry(_) => {
                 self.set_mask(wave, bits);
-                wave.write(&Written { target: self.target()?, lanes, values });
+                wave.write(&self.target()?, lanes, &values);
             }
             Does::Mixed(half) => {
                 let part = match half {
@@ -390,9 +418,9 @@ impl Work<'_> {
                     Half::High => Some(Part::HIGH),
                 };
                 let target = Target { part, clears: false, bits: part.map_or(32, |part| part.bits), ..self.target()? };
-                wave.write(&Written { target, lanes, values });
+                wave.write(&target, lanes, &values);
             }
-            _ => wave.write(&Written { target: self.target()?, lanes, values }),
+            _ => wave.write(&self.target()?, lanes, &values),
         }
         Ok(())
     }
@@ -407,18 +435,21 @@ impl Work<'_> {
     }
 
     /// Two values of 16 bits in a word.
-    fn halves(&self, value: fn(u64, u64, u64) -> u64, words: [u64; 3]) -> u64 {
+    fn halves(&self, value: fn(u64, u64, u64) -> u64) -> impl Fn([u64; 3]) -> u64 {
         let number = |name| self.instruction.number(name);
         let high = number("opsel_hi") | number("opsel_hi2") << 2;
+        let [low, neg, neg_high] = ["opsel", "neg", "neg_hi"].map(number);
         let float = self.instruction.opcode.name.ends_with("F16");
-        let pick = |selected: u32, negated: u32| {
-            let half = |place: usize| {
-                let half = words[place] >> (16 * (selected >> place & 1)) & 0xffff;
-                if float && negated >> place & 1 != 0 { half ^ 0x8000 } else { half }
+        move |words| {
+            let pick = |selected: u32, negated: u32| {
+                let half = |place: usize| {
+                    let half = words[place] >> (16 * (selected >> place & 1)) & 0xffff;
+                    if float && negated >> place & 1 != 0 { half ^ 0x8000 } else { half }
+                };
+                value(half(0), half(1), half(2)) & 0xffff
             };
-            value(half(0), half(1), half(2)) & 0xffff
-        };
-        pick(number("opsel"), number("neg")) | pick(high, number("neg_hi")) << 16
+            pick(low, neg) | pick(high, neg_high) << 16
+        }
     }
 
     fn takes_second_of_constant(&self) -> bool {
@@ -432,39 +463,45 @@ impl Work<'_> {
     }
 
     /// Two values of 32 bits in as many words.
-    fn words(&self, value: fn(u64, u64, u64) -> u64, pairs: [u64; 3]) -> u64 {
+    fn words(&self, value: fn(u64, u64, u64) -> u64) -> impl Fn([u64; 3]) -> u64 {
         let number = |name| self.instruction.number(name);
-        let float = self.name.ends_with("F32");
-        let pick = |selected: u32, negated: u32| {
-            let word = |place: usize| {
-                let word = pairs[place] >> (32 * (selected >> place & 1)) & 0xffff_ffff;
-                if float && negated >> place & 1 != 0 { word ^ 0x8000_0000 } else { word }
+        let high = number("opsel_hi") | number("opsel_hi2") << 2;
+        let [low, neg, neg_high] = ["opsel", "neg", "neg_hi"].map(number);
+        let (float, moves) = (self.name.ends_with("F32"), self.name == "V_PK_MOV_B32");
+        move |pairs| {
+            let pick = |selected: u32, negated: u32| {
+                let word = |place: usize| {
+                    let word = pairs[place] >> (32 * (selected >> place & 1)) & 0xffff_ffff;
+                    if float && negated >> place & 1 != 0 { word ^ 0x8000_0000 } else { word }
+                };
+                value(word(0), word(1), word(2))
             };
-            value(word(0), word(1), word(2))
-        };
-        // A move takes the second word from the second source alone.
-        let high = if self.name == "V_PK_MOV_B32" {
-            return pick(number("opsel"), 0) | (pairs[1] >> (32 * (number("opsel") >> 1 & 1))) << 32;
-        } else {
-            number("opsel_hi") | number("opsel_hi2") << 2
-        };
-        pick(number("opsel"), number("neg")) | pick(high, number("neg_hi")) << 32
+            // A move takes the second word from the second source alone.
+            if moves {
+                return pick(low, 0) | (pairs[1] >> (32 * (low >> 1 & 1))) << 32;
+            }
+            pick(low, neg) | pick(high, neg_high) << 32
+        }
     }
 
     /// A product and a sum, each number of 16 or of 32 bits.
-    fn mixed(&self, words: [u64; 3]) -> u64 {
+    fn mixed(&self) -> impl Fn([u64; 3]) -> u64 {
         let number = |name| self.instruction.number(name);
         let short = number("opsel_hi") | number("opsel_hi2") << 2;
-        let [a, b, c] = [0, 1, 2].map(|place| {
-            let found = match (short >> place & 1, number("opsel") >> place & 1) {
-                (0, _) => f(words[place]),
-                (_, high) => h(words[place] >> (16 * high)) as f32,
-            };
-            let found = if number("neg_hi") >> place & 1 != 0 { found.abs() } else { found };
-            if number("neg") >> place & 1 != 0 { -found } else { found }
-        });
-        let sum = a.mul_add(b, c);
-        if self.instruction.opcode.name.ends_with("F16") { of_h(sum.into()) } else { of_f(sum) }
+        let [upper, absolute, negated] = ["opsel", "neg_hi", "neg"].map(number);
+        let is_short = self.instruction.opcode.name.ends_with("F16");
+        move |words| {
+            let [a, b, c] = [0, 1, 2].map(|place| {
+                let found = match (short >> place & 1, upper >> place & 1) {
+                    (0, _) => f(words[place]),
+                    (_, high) => h(words[place] >> (16 * high)) as f32,
+                };
+                let found = if absolute >> place & 1 != 0 { found.abs() } else { found };
+                if negated >> place & 1 != 0 { -found } else { found }
+            });
+            let sum = a.mul_add(b, c);
+            if is_short { of_h(sum.into()) } else { of_f(sum) }
+        }
     }
 
     /// Instructions that take values of other lanes.
@@ -491,7 +528,7 @@ impl Work<'_> {
                     let ones = (wave.read(sources[0].as_ref(), lane) & below).count_ones();
                     *value = (wave.read(sources[1].as_ref(), lane) + u64::from(ones)) & 0xffff_ffff;
                 }
-                wave.write(&Written { target: self.target()?, lanes: wave.exec, values });
+                wave.write(&self.target()?, wave.exec, &values);
             }
             "V_PERMLANEX16_B32" => {
                 let selected = wave.read(sources[1].as_ref(), 0) | wave.read(sources[2].as_ref(), 0) << 32;
@@ -507,7 +544,7 @@ impl Work<'_> {
                         lanes |= 1 << lane;
                     }
                 }
-                wave.write(&Written { target: self.target()?, lanes: lanes & wave.exec, values });
+                wave.write(&self.target()?, lanes & wave.exec, &values);
             }
             "V_DOT4_I32_IU8" => {
                 let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
@@ -521,7 +558,7 @@ impl Work<'_> {
                     let products = (0..4).map(|place| byte(a, place, signed[0]) * byte(b, place, signed[1]));
                     *value = u64::from((c as i32).wrapping_add(products.sum()) as u32);
                 }
-                wave.write(&Written { target: self.target()?, lanes: wave.exec, values });
+                wave.write(&self.target()?, wave.exec, &values);
             }
             "V_MFMA_I32_16X16X16I8" => self.multiply_bytes(wave, 4, [true; 2])?,
             "V_MFMA_I32_16X16X32_I8" => self.multiply_bytes(wave, 8, [true; 2])?,
@@ -668,8 +705,46 @@ impl Wave {
         value & source.keep ^ source.flip
     }
 
-    fn write(&mut self, written: &Written) {
-        let Written { target, lanes, values } = written;
+    /// What [`Wave::read`] gives for each lane, of each source.
+    fn read_all(&self, sources: &Sources) -> [[u64; 64]; 3] {
+        let mut all = [[0; 64]; 3];
+        for (source, values) in sources.iter().zip(&mut all) {
+            let Some(source) = source else { continue };
+            let From::Register(register) = source.from else {
+                let from = match source.from {
+                    // Parts are of whole words.
+                    From::Scalar(operand) if source.part.is_some() => From::Fixed(self.value(operand, 32)),
+                    from => from,
+                };
+                values.fill(self.read(Some(&Source { from, ..*source }), 0));
+                continue;
+            };
+            if source.part.is_some() {
+                (0..self.lanes).for_each(|lane| values[lane] = self.read(Some(source), lane));
+                continue;
+            }
+            let low = &self.vectors[register];
+            if source.bits == 64 {
+                let high = &self.vectors[register + 1];
+                (0..64).for_each(|lane| values[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32);
+            } else {
+                (0..64).for_each(|lane| values[lane] = low[lane].into());
+            }
+            let kept = source.keep & if source.bits == 16 { 0xffff } else { u64::MAX };
+            if kept != u64::MAX || source.flip != 0 {
+                values.iter_mut().for_each(|value| *value = *value & kept ^ source.flip);
+            }
+        }
+        all
+    }
+
+    /// Writes the values of lanes to a register.
+    fn write(&mut self, target: &Target, lanes: u64, values: &[u64; 64]) {
+        if target.is_plain() {
+            let register = &mut self.vectors[target.register];
+            each(lanes, self.lanes, |lane| register[lane] = values[lane] as u32);
+            return;
+        }
         for (lane, value) in values.iter().enumerate().take(self.lanes).filter(|(lane, _)| lanes >> lane & 1 != 0) {
             let value = target.finished(*value);
             let word = &mut self.vectors[target.register][lane];
@@ -688,6 +763,11 @@ impl Wave {
 }
 
 impl Target {
+    /// Whether the values become the register, as they are.
+    fn is_plain(&self) -> bool {
+        self.part.is_none() && self.bits != 64 && self.factor == 0 && !self.clamps
+    }
+
     /// A float after the factor and the limits that an instruction can have.
     fn finished(&self, value: u64) -> u64 {
         if self.factor == 0 && !self.clamps {

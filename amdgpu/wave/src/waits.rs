@@ -58,7 +58,8 @@ enum Source {
     Vector,
     Lds,
     Scalar,
-    /// By an address that may be of either.
+    /// By an address that may be of either. Here it is one of memory: both counters count it, and that of loads says when
+    /// the answer is there. AMD's own copies of memory wait for no more.
     Flat,
 }
 
@@ -138,7 +139,8 @@ impl Awaited {
 #[derive(Debug, Default)]
 pub struct Waits {
     vector: VecDeque<Registers>,
-    lds: VecDeque<Registers>,
+    /// None for what is only counted.
+    lds: VecDeque<Option<Registers>>,
     scalar: Vec<Registers>,
     /// All of these.
     missing: Registers,
@@ -157,7 +159,7 @@ impl Waits {
         if let Some((source, asked)) = awaited.asked {
             // Answers of the same kind come in order.
             let others = match source {
-                Source::Vector => union(self.lds.iter().chain(&self.scalar)),
+                Source::Vector => union(self.lds.iter().flatten().chain(&self.scalar)),
                 Source::Lds => union(self.vector.iter().chain(&self.scalar)),
                 Source::Scalar | Source::Flat => self.missing,
             };
@@ -166,11 +168,11 @@ impl Waits {
             }
             match source {
                 Source::Vector => self.vector.push_back(asked),
-                Source::Lds => self.lds.push_back(asked),
+                Source::Lds => self.lds.push_back(Some(asked)),
                 Source::Scalar => self.scalar.push(asked),
                 Source::Flat => {
                     self.vector.push_back(asked);
-                    self.lds.push_back(asked);
+                    self.lds.push_back(None);
                 }
             }
             self.missing = self.missing.with(asked);
@@ -183,14 +185,10 @@ impl Waits {
 
     /// Whether the program has not waited for a store to LDS.
     pub fn stores_to_lds(&self) -> bool {
-        self.lds.contains(&Registers::default())
+        self.lds.contains(&Some(Registers::default()))
     }
 
     fn wait(&mut self, allowed: Allowed) {
-        // The last ones to come are those that are still allowed to be missing.
-        let drain = |come: &mut VecDeque<Registers>, allowed: u32| {
-            come.drain(..come.len().saturating_sub(allowed as usize));
-        };
         if let Some(allowed) = allowed.vector {
             drain(&mut self.vector, allowed);
         }
@@ -204,8 +202,13 @@ impl Waits {
         if allowed.scalar == Some(0) || allowed.both == Some(0) {
             self.scalar.clear();
         }
-        self.missing = union(self.vector.iter().chain(&self.lds).chain(&self.scalar));
+        self.missing = union(self.vector.iter().chain(self.lds.iter().flatten()).chain(&self.scalar));
     }
+}
+
+/// The last ones to come are those that are still allowed to be missing.
+fn drain<T>(come: &mut VecDeque<T>, allowed: u32) {
+    come.drain(..come.len().saturating_sub(allowed as usize));
 }
 
 fn union<'a>(all: impl Iterator<Item = &'a Registers>) -> Registers {
@@ -295,17 +298,27 @@ mod tests {
     }
 
     #[test]
+    fn a_load_by_a_flat_address_is_counted_twice_and_answered_once() {
+        let mut wave = Waits::default();
+        assert_eq!(wave.note(&asks(Source::Lds, vector(1, 32))), Ok(()));
+        assert_eq!(wave.note(&asks(Source::Flat, vector(2, 32))), Ok(()));
+        assert!(!wave.stores_to_lds());
+        assert_eq!(wave.note(&waits(None, Some(1))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(1, 32))), Ok(()));
+        assert_eq!(wave.note(&waits(None, Some(0))), Ok(()));
+        assert_eq!(wave.note(&uses(vector(2, 32))), early("v2"), "it is one of memory");
+        assert_eq!(wave.note(&waits(Some(0), None)), Ok(()));
+        assert_eq!(wave.note(&uses(vector(2, 32))), Ok(()));
+    }
+
+    #[test]
     fn nothing_is_written_over_what_others_will_answer() {
         let mut wave = Waits::default();
         assert_eq!(wave.note(&asks(Source::Vector, vector(1, 32))), Ok(()));
         assert_eq!(wave.note(&asks(Source::Vector, vector(1, 32))), Ok(()), "the second comes second");
         assert_eq!(wave.note(&asks(Source::Lds, vector(1, 32))), early("v1"));
-        assert_eq!(wave.note(&asks(Source::Flat, vector(2, 32))), Ok(()));
         assert_eq!(wave.note(&waits(Some(0), None)), Ok(()));
         assert_eq!(wave.note(&uses(vector(1, 32))), Ok(()));
-        assert_eq!(wave.note(&uses(vector(2, 32))), early("v2"), "it may have come from LDS");
-        assert_eq!(wave.note(&waits(None, Some(0))), Ok(()));
-        assert_eq!(wave.note(&uses(vector(2, 32))), Ok(()));
         let vcc = registers(&[(Operand::Special(Special::Vcc), 64)]);
         assert_eq!(wave.note(&asks(Source::Scalar, vcc)), Ok(()));
         assert_eq!(wave.note(&uses(registers(&[(Operand::Special(Special::VccHigh), 32)]))), early("vcc_hi"));
