@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -128,14 +129,14 @@ class Bench:
                 for program in (PYTEST,) if step.python else built.binaries:
                     record = self._record(step, where, program)
                     environment = self._environment(step, where, record)
+                    started: AbstractContextManager[TestBinary] = nullcontext(program)
                     if step.device and self.modelled is not None:
-                        with self.modelled.start(program) as copy:
-                            run = self._run(step, copy, where, {**environment, **self.modelled.variables}, log)
-                        run = replace(run, binary=program)
-                    else:
-                        run = self._run(step, program, where, environment, log)
+                        environment = {**environment, **self.modelled.variables}
+                        started = self.modelled.start(program)
+                    with started as binary:
+                        run = self._run(step, binary, where, environment, log)
                     if run.selected or run.doubts or where in (None, passes[0]):
-                        yield replace(run, where=where, device=self._use(record))
+                        yield replace(run, binary=program, where=where, device=self._use(record))
 
     def _run(
         self,

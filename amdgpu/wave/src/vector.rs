@@ -507,7 +507,7 @@ impl Work<'_> {
     /// Instructions that take values of other lanes.
     fn across_lanes(&self, wave: &mut Wave) -> Done {
         let name = self.name;
-        let sources = wave.resolved(self.prepared.sources);
+        let sources = &self.prepared.sources;
         let to = self.instruction.operand(self.set, "vdst");
         match name {
             "V_NOP" => {}
@@ -677,21 +677,12 @@ fn in_row(control: u32, lane: usize) -> Result<Option<usize>, String> {
 }
 
 impl Wave {
-    /// Sources with the values that scalar registers have now.
-    fn resolved(&self, sources: Sources) -> Sources {
-        sources.map(|source| {
-            let source = source?;
-            let From::Scalar(operand) = source.from else { return Some(source) };
-            let bits = if source.part.is_some() { 32 } else { source.bits };
-            Some(Source { from: From::Fixed(self.value(operand, bits)), ..source })
-        })
-    }
-
     fn read(&self, source: Option<&Source>, lane: usize) -> u64 {
         let Some(source) = source else { return 0 };
         let raw = match source.from {
             From::Fixed(value) => value,
-            From::Scalar(operand) => self.value(operand, source.bits),
+            // Parts are of whole words.
+            From::Scalar(operand) => self.value(operand, if source.part.is_some() { 32 } else { source.bits }),
             From::Register(register) => {
                 let low = u64::from(self.vectors[register][lane]);
                 match source.bits {
@@ -711,12 +702,7 @@ impl Wave {
         for (source, values) in sources.iter().zip(&mut all) {
             let Some(source) = source else { continue };
             let From::Register(register) = source.from else {
-                let from = match source.from {
-                    // Parts are of whole words.
-                    From::Scalar(operand) if source.part.is_some() => From::Fixed(self.value(operand, 32)),
-                    from => from,
-                };
-                values.fill(self.read(Some(&Source { from, ..*source }), 0));
+                values.fill(self.read(Some(source), 0));
                 continue;
             };
             if source.part.is_some() {
