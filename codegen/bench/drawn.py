@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FEW = 16
 """A range of no more numbers than this is drawn evenly."""
+MOST_PRODUCTS = 1 << 37
+"""Of numbers, in a convolution: a card takes milliseconds for so many."""
 
 
 def drawn(drawing: Drawing, seed: int, number: int) -> Row:
@@ -225,6 +227,20 @@ def _im2col(draw: Draw) -> Row:
     return on.im2col(x, kernel, stride=stride, padding=padding, dilation=dilation)
 
 
+def _convolve(draw: Draw) -> Row:
+    """Of no more than 2^37 products, and with a result that is no larger than images may be."""
+    kernel, stride, padding = draw.number("kernel"), draw.number("stride"), draw.number("padding")
+    dilation = draw.number("dilation") if kernel <= 3 else 1  # so that it fits into the smallest image
+    channels = draw.number("results")
+    x = _images(draw, draw.elements)
+    batch, inputs, height, width = x.shape
+    pixels = (height // stride + 2 * padding) * (width // stride + 2 * padding)
+    most = min(draw.elements // (channels * pixels), MOST_PRODUCTS // (channels * inputs * kernel**2 * pixels))
+    x = replace(x, shape=(max(min(batch, most), 1), inputs, height, width))
+    direction = draw.one_of(on.CONVOLUTIONS)
+    return on.convolve(direction, x, channels, kernel, stride=stride, padding=padding, dilation=dilation)
+
+
 def _pool(draw: Draw) -> Row:
     op, window, stride = draw.one_of(list(on.POOLS)), draw.number("kernel"), draw.number("stride")
     return on.pool(op, _images(draw, draw.elements), window, stride)
@@ -265,6 +281,7 @@ MAKERS: dict[str, Callable[[Draw], Row]] = {
     "scatter_add": _scatter_add,
     "argsort": _argsort,
     "im2col": _im2col,
+    "convolve": _convolve,
     "pool": _pool,
     "upsample": _upsample,
     "sdpa": _sdpa,

@@ -30,7 +30,11 @@ def torch_or_none() -> Any:
         torch = import_module("torch")
     except ImportError:
         return None
-    return torch if torch.cuda.is_available() else None
+    if not torch.cuda.is_available():
+        return None
+    # Rows of f32 are computed in f32, as Candle does; by default, cuDNN rounds factors to 10 bits.
+    torch.backends.cudnn.allow_tf32 = False
+    return torch
 
 
 def torch_input(torch: Any, operand: Operand) -> Any:

@@ -52,6 +52,8 @@ EXACT = ("relu", "neg", "abs", "maximum", "minimum")
 REDUCTIONS: dict[str, str] = {"sum": "sum", "max": "amax", "min": "amin", "argmax": "argmax", "argmin": "argmin"}
 """What PyTorch calls them."""
 POOLS: dict[str, str] = {"max_pool2d": "max_pool2d", "avg_pool2d": "avg_pool2d"}
+CONVOLUTIONS = ("forward", "by input", "by weights")
+"""A convolution, and the two that its gradients are."""
 FLOATS = ("f32", "f16", "bf16")
 CASTS = (*FLOATS, "u8", "i64")
 """Types that are cast to each other."""
@@ -444,6 +446,66 @@ def im2col(x: Operand, kernel: int, *, stride: int = 1, padding: int = 0, dilati
         ours,
         unfolded,
         x.bytes + _bytes(x.dtype, columns),
+    )
+
+
+def convolve(
+    direction: str, x: Operand, channels: int, kernel: int, *, stride: int = 1, padding: int = 0, dilation: int = 1
+) -> Row:
+    """A convolution of x (b, c, h, w) to (b, channels, ...) as one of CONVOLUTIONS.
+
+    The gradients are computed as Candle's `backprop` asks for them: by the input as a transposed convolution, by the
+    weights as one whose images are channels and whose kernel is the result's gradient.
+    """
+    from codegen.device.ops import conv as own
+
+    batch, inputs, *image = x.viewed
+    results = [(size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1 for size in image]
+    y = Operand(x.dtype, (batch, channels, *results))
+    w = Operand(x.dtype, (channels, inputs, kernel, kernel))
+    # What a transposed convolution leaves out at the end of the image: rows that no window reaches.
+    reached = [(n - 1) * stride + dilation * (kernel - 1) + 1 - 2 * padding for n in results]
+    more = max(*(size - end for size, end in zip(image, reached, strict=True)), 0)
+    window = "".join(f" {letter}{value}" for letter, value in zip("spd", (stride, padding, dilation), strict=True))
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
+
+    def forward(kernels: Kernels, t: Sequence[Tensor]) -> Tensor:
+        return own.conv2d(kernels, t[0], t[1], **options)
+
+    def by_input(kernels: Kernels, t: Sequence[Tensor]) -> Tensor:
+        made = own.conv_transpose2d(kernels, t[0], t[1], output_padding=more, **options)
+        return made.narrow(2, 0, image[0]).narrow(3, 0, image[1])
+
+    def by_weights(kernels: Kernels, t: Sequence[Tensor]) -> Tensor:
+        order = (1, 0, 2, 3)
+        steps: dict[str, Any] = {"stride": dilation, "dilation": stride, "padding": padding}
+        made = own.conv2d(kernels, t[0].transpose(*order), t[1].transpose(*order), **steps)
+        return made.narrow(2, 0, kernel).narrow(3, 0, kernel).transpose(*order)
+
+    def theirs_by_input(torch: Any, t: Sequence[Any]) -> Any:
+        return torch.nn.grad.conv2d_input(x.viewed, t[1], t[0], **options)
+
+    def theirs_by_weights(torch: Any, t: Sequence[Any]) -> Any:
+        return torch.nn.grad.conv2d_weight(t[0], w.viewed, t[1], **options)
+
+    ways: dict[str, tuple[tuple[Operand, ...], Callable[[Kernels, Sequence[Tensor]], Tensor], Theirs]] = {
+        "forward": ((x, w), forward, lambda torch, t: torch.nn.functional.conv2d(*t, **options)),
+        "by input": ((y, w), by_input, theirs_by_input),
+        "by weights": ((x, y), by_weights, theirs_by_weights),
+    }
+    inputs_of, ours, theirs = ways[direction]
+    return Row(
+        f"conv2d {direction} k{kernel}{window}",
+        x.dtype,
+        f"{x}, {channels} channels",
+        inputs_of,
+        ours,
+        theirs,
+        x.bytes + w.bytes + y.bytes,
+        limit="rival",
+        goal=1.0,
+        # Sums are of up to millions of products, whose rounding grows with the square root of their number.
+        tolerance=ROUNDING[x.dtype] * (32 if x.dtype == "f32" else 4),
     )
 
 

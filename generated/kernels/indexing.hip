@@ -83,6 +83,41 @@ CANDLE_DEVICE void select_by(T *__restrict__ y, const T *__restrict__ x, const I
   }
 }
 
+// The same of rows that are no whole packs but longer than one: neighbours that are written at once lie in one row, or
+// in two. Each is read by itself, and most come from the cache.
+template <u32 LANES, class T>
+CANDLE_DEVICE void select_across(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, i64 stride,
+                                 const Layout<2> &layout) {
+  const u32 packs = layout.count / LANES, length = layout.dims[0].size;
+  const i64 step = layout.strides[0][0];
+  for (u64 p = thread_in_grid(); p <= packs; p += threads_of_grid()) {
+    const u32 at = u32(p) * LANES, count = p < packs ? LANES : layout.count - at;
+    if (count == 0) break;
+    const u32 of_row = length - (at - layout.dims[0].divide(at) * length); // up to the row's end
+    // Where lane 0 of this row and of the next one would be.
+    const auto row_at = [&](u32 lane) -> const T * {
+      const Offsets<2> offsets = offsets_at(layout, at + lane);
+      const i64 index = read_index(ids, offsets.of[1]);
+      return index == NO_INDEX ? nullptr : x + offsets.of[0] + index * stride - lane * step;
+    };
+    const T *row = row_at(0), *next = of_row < count ? row_at(of_row) : row;
+    Pack<T, LANES> read;
+#pragma unroll
+    for (u32 l = 0; l < LANES; ++l) {
+      const T *own = l < of_row ? row : next;
+      read.lane[l] = l < count && own != nullptr ? own[l * step] : T(0);
+    }
+    if (count == LANES) {
+      store_lanes<LANES>(y + at, read);
+    } else {
+#pragma unroll
+      for (u32 l = 0; l < LANES; ++l) {
+        if (l < count) y[at + l] = read.lane[l];
+      }
+    }
+  }
+}
+
 // Whether LANES neighbours of the space never span two rows.
 template <u32 LANES>
 CANDLE_DEVICE bool in_whole_packs(const Layout<2> &layout) {
@@ -100,9 +135,11 @@ CANDLE_DEVICE void gather(T *y, const T *x, const Ids &ids, i64 stride, const La
 
 template <class T>
 CANDLE_DEVICE void select(T *y, const T *x, const Ids &ids, i64 stride, const Layout<2> &layout) {
-  constexpr u32 LANES = 16 / sizeof(T);
+  constexpr u32 LANES = 16 / sizeof(T), FEWER = least(LANES, 8);
   if (in_whole_packs<LANES>(layout)) {
     select_by<LANES>(y, x, ids, stride, layout);
+  } else if (layout.rank > 0 && layout.dims[0].size > FEWER) {
+    select_across<FEWER>(y, x, ids, stride, layout);
   } else {
     select_by<1>(y, x, ids, stride, layout);
   }

@@ -480,17 +480,43 @@ pub(crate) mod conv {
 
     pub(crate) const BLOCK: usize = 256;
     pub(crate) const CHANNELS: usize = 4;
-    pub(crate) const TILE_CHANNELS: usize = 64;
-    pub(crate) const TILE_PIXELS: usize = 128;
     pub(crate) const TILE_DEPTH: usize = 16;
-    pub(crate) const TILED_FROM_CHANNELS: usize = 16;
+    pub(crate) const MATRIX_DEPTH: usize = 32;
+    pub(crate) const LEAST_TERMS: usize = 128;
+    pub(crate) const BLOCKS_PER_PROCESSOR: usize = 2;
+    pub(crate) const MOST_ROUNDS: usize = 4;
+    pub(crate) const BUSY: usize = 85;
+    pub(crate) const SHARERS: usize = 8;
+    pub(crate) const SHARED_PARTS: usize = 16;
+    pub(crate) const PACKED_BYTES: usize = 268435456;
+    pub(crate) const PACKED_FROM: usize = 268435456;
+    pub(crate) const PACK_PIXELS: usize = 64;
+    pub(crate) const PACK_PACKS: usize = 8;
+    pub(crate) const PACKED_GATHERS: usize = 4;
+    pub(crate) const MOST_PHASES: usize = 16;
+    pub(crate) const HAS_UNITS: Tuned = Tuned([1, 0, 0, 1, 1, 1]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 5,
         name: "conv",
-        variants: &[""],
-        kernels: 24,
+        variants: &["", "16", "64", "128"],
+        kernels: 51,
     };
+
+    /// The only form.
+    pub(crate) const FORM_PLAIN: usize = 0;
+    /// Tiles of 16 channels.
+    pub(crate) const FORM_16: usize = 1;
+    pub(crate) const FORM_16_CHANNELS: usize = 16;
+    pub(crate) const FORM_16_PIXELS: usize = 256;
+    /// Tiles of 64 channels.
+    pub(crate) const FORM_64: usize = 2;
+    pub(crate) const FORM_64_CHANNELS: usize = 64;
+    pub(crate) const FORM_64_PIXELS: usize = 128;
+    /// Tiles of 128 channels.
+    pub(crate) const FORM_128: usize = 3;
+    pub(crate) const FORM_128_CHANNELS: usize = 128;
+    pub(crate) const FORM_128_PIXELS: usize = 128;
 
     /// Any convolution; a thread computes one pixel of several output channels.
     pub(crate) const CONV2D: Op = Op {
@@ -502,11 +528,61 @@ pub(crate) mod conv {
         distinct: false,
     };
 
-    /// The same for many output channels, as a matrix product whose operands are gathered into LDS.
+    /// The same as a matrix product whose operands are gathered into LDS; terms in parts where results are few.
     pub(crate) const CONV2D_TILED: Op = Op {
         family: FAMILY,
         name: "conv2d_tiled",
         first: 10,
+        types: &[WIDE_FLOAT],
+        variants: &[1, 2],
+        distinct: false,
+    };
+
+    /// As conv2d_tiled, in 16 bits on matrix units.
+    pub(crate) const CONV2D_MATRIX: Op = Op {
+        family: FAMILY,
+        name: "conv2d_matrix",
+        first: 18,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16])],
+        variants: &[1, 2, 3],
+        distinct: false,
+    };
+
+    /// As conv2d_tiled, of what conv2d_pack has made.
+    pub(crate) const CONV2D_TILED_PACKED: Op = Op {
+        family: FAMILY,
+        name: "conv2d_tiled_packed",
+        first: 24,
+        types: &[WIDE_FLOAT],
+        variants: &[2],
+        distinct: false,
+    };
+
+    /// As conv2d_matrix, of what conv2d_pack has made.
+    pub(crate) const CONV2D_MATRIX_PACKED: Op = Op {
+        family: FAMILY,
+        name: "conv2d_matrix_packed",
+        first: 28,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16])],
+        variants: &[1, 2, 3],
+        distinct: false,
+    };
+
+    /// Images, or kernels, with their padding, and with the channels of a pixel together in packs of 16 bytes.
+    pub(crate) const CONV2D_PACK: Op = Op {
+        family: FAMILY,
+        name: "conv2d_pack",
+        first: 34,
+        types: &[TypeSet::of(&[Element::B16, Element::B32, Element::B64])],
+        variants: &[0],
+        distinct: false,
+    };
+
+    /// The sums of the parts that conv2d_tiled or conv2d_matrix has left.
+    pub(crate) const CONV2D_SUM: Op = Op {
+        family: FAMILY,
+        name: "conv2d_sum",
+        first: 37,
         types: &[WIDE_FLOAT],
         variants: &[0],
         distinct: false,
@@ -516,14 +592,23 @@ pub(crate) mod conv {
     pub(crate) const CONV_TRANSPOSE2D: Op = Op {
         family: FAMILY,
         name: "conv_transpose2d",
-        first: 14,
+        first: 41,
         types: &[ALL],
         variants: &[0],
         distinct: false,
     };
 
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[CONV2D, CONV2D_TILED, CONV_TRANSPOSE2D];
+    pub(crate) const OPS: &[Op] = &[
+        CONV2D,
+        CONV2D_TILED,
+        CONV2D_MATRIX,
+        CONV2D_TILED_PACKED,
+        CONV2D_MATRIX_PACKED,
+        CONV2D_PACK,
+        CONV2D_SUM,
+        CONV_TRANSPOSE2D,
+    ];
 }
 
 /// Elements moved unchanged, from a view to contiguous memory or from rows to rows.
@@ -787,6 +872,7 @@ pub(crate) mod indexing {
     pub(crate) const BLOCK: usize = 256;
     pub(crate) const LANES: usize = 4;
     pub(crate) const SELECTED: usize = 2;
+    pub(crate) const ACROSS: usize = 8;
     pub(crate) const SHORT: usize = 32;
     pub(crate) const WALK: usize = 32768;
 

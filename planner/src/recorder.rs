@@ -22,6 +22,7 @@ pub(crate) struct Device {
     blocks: Option<usize>,
     blocks_y: Option<usize>,
     least_tiles: Option<usize>,
+    packed_products: Option<usize>,
 }
 
 /// A launch as it is answered.
@@ -60,6 +61,7 @@ impl Recorder {
                 blocks: device.blocks.unwrap_or(usual.blocks),
                 blocks_y: device.blocks_y.unwrap_or(usual.blocks_y),
                 least_tiles: device.least_tiles.unwrap_or(usual.least_tiles),
+                packed_products: device.packed_products.unwrap_or(usual.packed_products),
             },
             allocate,
             next: Cell::new(FIRST),

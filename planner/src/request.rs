@@ -1,7 +1,7 @@
 //! What can be asked for.
 use crate::recorder::{Device, Recorder};
 use crate::rocm_backend::nn_plan;
-use crate::rocm_backend::plan::conv::{Convolution, Form};
+use crate::rocm_backend::plan::conv::{Choice, Convolution, Form};
 use crate::rocm_backend::plan::index_add::AddingRows;
 use crate::rocm_backend::plan::indexing::Placing;
 use crate::rocm_backend::plan::scatter_add::Adding;
@@ -71,8 +71,9 @@ pub(crate) enum Operation {
         padding: [usize; 2],
         stride: usize,
         dilation: usize,
-        /// The form, if it is not to be the one that pays.
-        tiled: Option<bool>,
+        /// The kernel, but for its type, and the parts of its sums, if they are not to be what pays.
+        form: Option<String>,
+        parts: Option<usize>,
         y: Tensor,
     },
     ConvTranspose {
@@ -82,6 +83,9 @@ pub(crate) enum Operation {
         output_padding: [usize; 2],
         stride: usize,
         dilation: usize,
+        /// As above; an ordinary convolution's kernel.
+        form: Option<String>,
+        parts: Option<usize>,
         y: Tensor,
     },
     Matmul {
@@ -579,13 +583,15 @@ impl Operation {
                 padding,
                 stride,
                 dilation,
-                tiled,
+                form,
+                parts,
                 y,
             } => {
                 let (images, kernels) = (Images::of(x.operand()?)?, Images::of(w.operand()?)?);
                 let window = window(&kernels, *padding, *stride, *dilation);
                 let [.., height, width] = images.shape;
                 let convolution = Convolution {
+                    element: x.element()?,
                     x: images,
                     w: kernels,
                     window,
@@ -593,18 +599,7 @@ impl Operation {
                     results: window.results([height, width])?,
                 };
                 convolution.check_sizes("a convolution")?;
-                let types = [x.element()?];
-                let with_tiles = table::conv::CONV2D_TILED.kernel(&types);
-                let form = match tiled {
-                    None => convolution.form(recorder, with_tiles.is_some()),
-                    Some(true) => Form::Tiled,
-                    Some(false) => Form::Plain,
-                };
-                let kernel = match form {
-                    Form::Tiled => with_tiles,
-                    Form::Plain => table::conv::CONV2D.kernel(&types),
-                };
-                convolution.gather(recorder, found(kernel, "conv2d")?, form, y.start()?)
+                convolution.gather(recorder, choice(form.as_deref(), *parts)?, y.start()?)
             }
             Self::ConvTranspose {
                 x,
@@ -613,12 +608,15 @@ impl Operation {
                 output_padding,
                 stride,
                 dilation,
+                form,
+                parts,
                 y,
             } => {
                 let (images, kernels) = (Images::of(x.operand()?)?, Images::of(w.operand()?)?);
                 let window = window(&kernels, *padding, *stride, *dilation);
                 let [.., height, width] = images.shape;
                 let convolution = Convolution {
+                    element: x.element()?,
                     x: images,
                     w: kernels,
                     window,
@@ -626,9 +624,8 @@ impl Operation {
                     results: window.transposed_results([height, width], *output_padding)?,
                 };
                 convolution.check_sizes("a transposed convolution")?;
-                let kernel = table::conv::CONV_TRANSPOSE2D.kernel(&[x.element()?]);
-                let kernel = found(kernel, "conv_transpose2d")?;
-                convolution.gather_transposed(recorder, kernel, y.start()?)
+                let choice = choice(form.as_deref(), *parts)?;
+                convolution.gather_transposed(recorder, choice, y.start()?)
             }
             Self::Matmul { left, right, y } => {
                 let kernel = kernel(table::matmul::OPS, "matmul", &[left])?;
@@ -863,6 +860,13 @@ fn window(kernels: &Images, padding: [usize; 2], stride: usize, dilation: usize)
         stride,
         dilation,
     }
+}
+
+/// What was decided about a convolution.
+fn choice(form: Option<&str>, parts: Option<usize>) -> Result<Choice, Refusal> {
+    let named = |name| Form::named(name).ok_or_else(|| Refusal(format!("no form `{name}`")));
+    let form = form.map(named).transpose()?;
+    Ok(Choice { form, parts })
 }
 
 /// The form of that name; none if the sizes are to decide.

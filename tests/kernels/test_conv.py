@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from some import some
 
 from codegen.device.hip import Buffer
 from codegen.device.ops import conv
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     Pair = tuple[int, int]
     Reference = Callable[["Array", "Array", "Case"], "Array"]
 
-TILED = [t for t in DTYPES if t.name in conv.TILED]
+TILES = [(form, t) for form, types in conv.FORMS.items() for t in DTYPES if t.name in types]
+"""Kernels with tiles, and the types that they are made for."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def _run(
     cases: Iterable[Case],
     op: Callable[..., Tensor],
     reference: Reference,
-    **chosen: bool | None,
+    **chosen: str | int | None,
 ) -> None:
     """`op` on every case, with operands in all kinds of views."""
     for seed, case in enumerate(cases):
@@ -157,22 +159,105 @@ FEW = (Case((1, 1, 1, 1), 1, (1, 1)), Case((0, 2, 3, 3), 3, (2, 2)), Case((2, 2,
 """One pixel, none, several blocks."""
 
 
+LARGE = (Case((2, 5, 11, 12), 67, (3, 3), padding=1), Case((1, 33, 3, 3), 129, (1, 1)))
+"""Several tiles of channels, and one of pixels."""
+LONG = (
+    Case((2, 19, 6, 7), 5, (5, 6), padding=3),
+    Case((3, 70, 2, 5), 20, (2, 3), padding=1, dilation=2),
+    Case((1, 24, 5, 9), 17, (3, 3), stride=2),
+)
+"""Sums of many terms; of the last, the weights of a channel are whole packs."""
+
+
 @pytest.mark.parametrize("element", DTYPES, ids=str)
 def test_conv2d(kernels: Kernels, element: DType) -> None:
-    _run(kernels, element, [*FEW, *random_cases(element.size, 5)], conv2d, convolved, tiled=False)
+    _run(kernels, element, [*FEW, *random_cases(element.size, 5)], conv2d, convolved, form="conv2d")
 
 
-@pytest.mark.parametrize("element", TILED, ids=str)
-def test_conv2d_tiled(kernels: Kernels, element: DType) -> None:
-    large = (Case((2, 5, 11, 12), 67, (3, 3), padding=1), Case((1, 33, 3, 3), 64, (1, 1)))
-    _run(kernels, element, [*FEW, *large, *random_cases(element.size, 6, 90)], conv2d, convolved, tiled=True)
+@pytest.mark.parametrize(("form", "element"), TILES, ids=str)
+def test_conv2d_by_tiles(kernels: Kernels, form: str, element: DType) -> None:
+    _run(kernels, element, [*FEW, *LARGE, *random_cases(element.size, 6, 90)], conv2d, convolved, form=form, parts=1)
+
+
+@pytest.mark.parametrize(("form", "element"), TILES, ids=str)
+def test_sums_in_parts(kernels: Kernels, form: str, element: DType) -> None:
+    """In so few that a thread adds them up, and in more."""
+    for parts in (3, 100):
+        _run(kernels, element, LONG, conv2d, convolved, form=form, parts=parts)
+
+
+def test_images_are_packed_in_several_turns(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case((5, 9, 6, 7), 70, (3, 3), padding=1)
+    monkeypatch.setitem(kernels.limits, "elements", 2 * 6 * 7)
+    for form, name in (("conv2d_matrix_packed_64", "f16"), ("conv2d_tiled_packed_64", "f32")):
+        _run(kernels, dtype(name), [case], conv2d, convolved, form=form)
+
+
+@pytest.mark.parametrize("element", [dtype("f16"), dtype("f32"), dtype("i32")], ids=str)
+def test_sizes_decide(kernels: Kernels, element: DType) -> None:
+    _run(kernels, element, [*FEW, *LARGE, *LONG], conv2d, convolved)
+
+
+@pytest.mark.parametrize(
+    ("channels", "image", "multiprocessors", "forms"),
+    [
+        # Few results of long sums, few of short ones, and many.
+        (4, (1, 128, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 1), "f16": ("conv2d_matrix_f16_16", 1)}),
+        (4, (1, 127, 9, 9), 8, {"f32": ("conv2d_f32", 1), "f16": ("conv2d_f16", 1)}),
+        (4, (64, 128, 8, 8), 8, {"f32": ("conv2d_f32", 1), "i32": ("conv2d_i32", 1)}),
+        # As many blocks as fill the card, of no less than 128 terms.
+        (5, (1, 1000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 7), "f16": ("conv2d_matrix_f16_16", 7)}),
+        (5, (1, 10000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 14), "i32": ("conv2d_i32", 1)}),
+        (65, (1, 10000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_64", 7), "f16": ("conv2d_matrix_f16_128", 14)}),
+        (33, (1, 1, 9, 9), 8, {"f32": ("conv2d_tiled_f32_64", 1), "f16": ("conv2d_matrix_f16_64", 1)}),
+        (32, (1, 1, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 1), "f16": ("conv2d_matrix_f16_64", 1)}),
+        (129, (1, 1, 9, 9), 8, {"f16": ("conv2d_matrix_f16_64", 1), "f64": ("conv2d_tiled_f64_64", 1)}),
+        (193, (1, 1, 9, 9), 8, {"bf16": ("conv2d_matrix_bf16_128", 1)}),
+    ],
+)
+def test_the_form_that_pays(
+    channels: int, image: tuple[int, int, int, int], multiprocessors: int, forms: dict[str, tuple[str, int]]
+) -> None:
+    """Kernels and parts of a sum."""
+    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": multiprocessors}
+    for name, (kernel, parts) in some(forms.items()):
+        of = [
+            Tensor(Mock(), Buffer(1 << 40, 0), dtype(name), View.contiguous(shape))
+            for shape in (image, (channels, image[1], 1, 1), (image[0], channels, *image[2:]))
+        ]
+        options = {"padding": (0, 0), "stride": 1, "dilation": 1}
+        (_, first), *others = plan("conv", device, None, x=of[0], w=of[1], y=of[2], **options)
+        assert (first.symbol, first.grid[2]) == (kernel, parts), name
+        assert [launch.symbol for _, launch in others] == ([f"conv2d_sum_{name}"] if parts > 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("image", "channels", "taps", "launches"),
+    [
+        ((2, 64, 60, 60), 64, 3, ["conv2d_matrix_f16_64"]),  # 248 million products
+        ((3, 64, 60, 60), 64, 3, ["conv2d_pack_b16", "conv2d_pack_b16", "conv2d_matrix_packed_f16_64"]),
+        ((30, 6, 60, 60), 64, 3, ["conv2d_pack_b16", "conv2d_pack_b16", "conv2d_matrix_packed_f16_64"]),
+        ((30, 5, 60, 60), 64, 3, ["conv2d_matrix_f16_64"]),  # packs of eight are mostly full, or not
+        ((90, 64, 60, 60), 384, 1, ["conv2d_matrix_f16_128"]),
+        ((90, 64, 60, 60), 385, 1, ["conv2d_pack_b16", "conv2d_pack_b16", "conv2d_matrix_packed_f16_128"]),
+        # Of images of 3.4 MB, 77 have room at a time.
+        ((79, 64, 164, 164), 64, 2, ["conv2d_pack_b16", *["conv2d_pack_b16", "conv2d_matrix_packed_f16_64"] * 2]),
+    ],
+)
+def test_packing_pays(image: tuple[int, int, int, int], channels: int, taps: int, launches: list[str]) -> None:
+    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8}
+    results = [size - taps + 1 for size in image[2:]]
+    shapes = (image, (channels, image[1], taps, taps), (image[0], channels, *results))
+    of = [Tensor(Mock(), Buffer(1 << 40, 0), dtype("f16"), View.contiguous(shape)) for shape in shapes]
+    made = plan("conv", device, None, x=of[0], w=of[1], y=of[2], padding=(0, 0), stride=1, dilation=1)
+    assert [launch.symbol for _, launch in made] == launches
 
 
 @pytest.mark.parametrize("element", [dtype("f16"), dtype("f32")], ids=str)
-@pytest.mark.parametrize("tiled", [False, True, None], ids=["direct", "tiled", "chosen"])
-def test_conv1d(kernels: Kernels, element: DType, tiled: bool | None) -> None:  # noqa: FBT001 # pytest passes it
+@pytest.mark.parametrize("form", ["conv2d", "conv2d_tiled_16", None], ids=str)
+def test_conv1d(kernels: Kernels, element: DType, form: str | None) -> None:
     cases = [case.as_row() for case in random_cases(11, 8, 30)]
-    _run(kernels, element, cases, conv1d, convolved, tiled=tiled)
+    _run(kernels, element, cases, conv1d, convolved, form=form)
 
 
 @pytest.mark.parametrize("element", DTYPES, ids=str)
@@ -184,24 +269,68 @@ def test_conv_transpose2d(kernels: Kernels, element: DType) -> None:
         Case((2, 3, 9, 10), 4, (2, 2), stride=2),
         *(case for case in random_cases(element.size + 20, 7) if case.can_be_transposed),
     ]
-    _run(kernels, element, cases, conv_transpose2d, spread)
+    _run(kernels, element, cases, conv_transpose2d, spread, form="conv2d")
 
 
+@pytest.mark.parametrize(("form", "element"), TILES, ids=str)
+def test_conv_transpose2d_by_tiles(kernels: Kernels, form: str, element: DType) -> None:
+    """Phases with different taps, with none (a stride that is longer than the kernel), and beyond the image."""
+    cases = [
+        *FEW,
+        Case((1, 2, 5, 6), 3, (4, 4), stride=2, padding=1, output_padding=1),
+        Case((2, 3, 5, 4), 5, (3, 2), stride=4, dilation=6, padding=2),
+        Case((2, 3, 9, 10), 70, (2, 2), stride=3, output_padding=2),
+        Case((1, 30, 4, 5), 20, (3, 3), padding=2),
+        Case((1, 3, 4, 5), 6, (1, 1), padding=1),
+        *(case for case in random_cases(element.size + 20, 5, 40) if case.can_be_transposed),
+    ]
+    _run(kernels, element, cases, conv_transpose2d, spread, form=form)
+
+
+@pytest.mark.parametrize("form", ["conv2d", None], ids=str)
 @pytest.mark.parametrize("element", [dtype("i32"), dtype("bf16"), dtype("f64")], ids=str)
-def test_conv_transpose1d(kernels: Kernels, element: DType) -> None:
+def test_conv_transpose1d(kernels: Kernels, element: DType, form: str | None) -> None:
     cases = [row for row in (case.as_row() for case in random_cases(5, 12)) if row.can_be_transposed]
     assert len(cases) > 6
-    _run(kernels, element, cases, conv_transpose1d, spread)
+    _run(kernels, element, cases, conv_transpose1d, spread, form=form)
 
 
-@pytest.mark.parametrize("tiled", [False, True], ids=["direct", "tiled"])
-def test_padding_meets_infinite_weights(kernels: Kernels, tiled: bool) -> None:  # noqa: FBT001 # pytest passes it
-    """As a zero in conv2d, so NaN; conv_transpose2d never looks there."""
+@pytest.mark.parametrize(
+    ("channels", "stride", "shape", "launches"),
+    [
+        (5, 1, (1, 3, 8, 8), ["conv2d_tiled_f32_16"]),
+        (4, 1, (1, 3, 8, 8), ["conv_transpose2d_f32"]),
+        (4, 1, (1, 128, 8, 8), ["conv2d_tiled_f32_16", "conv2d_sum_f32"]),
+        (5, 4, (1, 3, 8, 8), ["conv2d_tiled_f32_16"] * 16),
+        (5, 5, (1, 3, 8, 8), ["conv_transpose2d_f32"]),
+        # A row has one phase, whatever the stride.
+        (5, 16, (1, 3, 8), ["conv2d_tiled_f32_16"] * 16),
+        (5, 17, (1, 3, 8), ["conv_transpose2d_f32"]),
+    ],
+)
+def test_phases_of_transposed_convolutions(
+    channels: int, stride: int, shape: tuple[int, ...], launches: list[str]
+) -> None:
+    taps = 2 * stride
+    results = [conv.transposed_size(size, taps, stride, 0, 0, 1) for size in shape[2:]]
+    of = [
+        Tensor(Mock(), Buffer(1 << 40, 0), dtype("f32"), View.contiguous(shape_of))
+        for shape_of in (shape, (shape[1], channels, *[taps] * len(results)), (1, channels, *results))
+    ]
+    paddings = {"padding": (0, 0), "output_padding": (0, 0)}
+    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8}
+    made = plan("conv_transpose", device, None, x=of[0], w=of[1], y=of[2], stride=stride, dilation=1, **paddings)
+    assert [launch.symbol for _, launch in made] == launches
+
+
+@pytest.mark.parametrize("form", ["conv2d", "conv2d_tiled_16", "conv2d_tiled_64"])
+def test_padding_meets_infinite_weights(kernels: Kernels, form: str) -> None:
+    """As a zero in conv2d, so NaN; conv_transpose2d of few channels never looks there."""
     x = Tensor.from_numpy(kernels.device, np.ones((1, 1, 2, 2), np.float32))
     weights = np.ones((1, 1, 3, 3), np.float32)
     weights[0, 0, 0, 0] = np.inf
     w = Tensor.from_numpy(kernels.device, weights)
-    got = conv2d(kernels, x, w, padding=1, tiled=tiled).numpy()
+    got = conv2d(kernels, x, w, padding=1, form=form).numpy()
     np.testing.assert_array_equal(got[0, 0], [[np.nan, np.nan], [np.nan, np.inf]])
     got = conv_transpose2d(kernels, x, w).numpy()
     np.testing.assert_array_equal(
@@ -212,7 +341,7 @@ def test_padding_meets_infinite_weights(kernels: Kernels, tiled: bool) -> None: 
 def test_a_result_of_2_31_pixels_is_refused() -> None:
     x = Tensor(Mock(), Buffer(1 << 40, 0), dtype("u8"), View.contiguous((1, 1, 50_000, 50_000)))
     w = Tensor(Mock(), Buffer(1 << 40, 0), dtype("u8"), View.contiguous((1, 1, 1, 1)))
-    options = {"padding": (0, 0), "stride": 1, "dilation": 1, "tiled": None}
+    options = {"padding": (0, 0), "stride": 1, "dilation": 1}
     with pytest.raises(ValueError, match="is too large"):
         plan(
             "conv", {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 48}, None, x=x, w=w, y=x, **options
@@ -227,8 +356,8 @@ def test_launches_are_cut_into_images(kernels: Kernels, limit: int, monkeypatch:
     y = Tensor.empty(kernels.device, (5, 9, 4, 9), element)
     monkeypatch.setitem(kernels.limits, "elements", limit)
     options = {"padding": (0, 0), "stride": 1, "dilation": 1}
-    for tiled in (False, True):
-        launches = [launch for _, launch in kernels.plan("conv", x=x, w=w, y=y, tiled=tiled, **options)]
+    for form in ("conv2d", "conv2d_tiled_16"):
+        launches = [launch for _, launch in kernels.plan("conv", x=x, w=w, y=y, form=form, **options)]
         assert len(launches) == -(-5 // max(limit // 36, 1))
-        kernels.launch("conv", launches if tiled else with_few_blocks(launches))
+        kernels.launch("conv", with_few_blocks(launches) if form == "conv2d" else launches)
         _check(y.numpy(), element, values, weights, convolved, Case((5, 2, 4, 9), 9, (1, 1)))

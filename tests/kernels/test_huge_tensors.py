@@ -304,13 +304,13 @@ IMAGES = {
     "conv": Case(
         "conv2d_u8",
         (Operand("u8", (M + 3, 16, 16, 16)), Operand("u8", (16, 2, 3, 3), None)),
-        lambda k, x, w: conv2d(k, x.narrow(1, 0, 2), w, padding=1, tiled=False),
+        lambda k, x, w: conv2d(k, x.narrow(1, 0, 2), w, padding=1, form="conv2d"),
         ONCE,
     ),
     "conv-tiled": Case(
-        "conv2d_tiled_f16",
+        "conv2d_tiled_f16_64",
         (Operand("f16", (M // 2 + 3, 64, 8, 16)), Operand("f16", (64, 2, 3, 3), None)),
-        lambda k, x, w: conv2d(k, x.narrow(1, 0, 2), w, padding=1, tiled=True),
+        lambda k, x, w: conv2d(k, x.narrow(1, 0, 2), w, padding=1, form="conv2d_tiled_64", parts=1),
         ONCE,
     ),
     "conv-transpose": Case(

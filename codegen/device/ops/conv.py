@@ -10,8 +10,18 @@ if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
 
 
-TILED = frozenset({"bf16", "f16", "f32", "f64"})
-"""Types that have the tiled form."""
+FORMS = {
+    "conv2d_tiled_16": frozenset({"bf16", "f16", "f32", "f64"}),
+    "conv2d_tiled_64": frozenset({"bf16", "f16", "f32", "f64"}),
+    "conv2d_tiled_packed_64": frozenset({"bf16", "f16", "f32", "f64"}),
+    "conv2d_matrix_16": frozenset({"bf16", "f16"}),
+    "conv2d_matrix_64": frozenset({"bf16", "f16"}),
+    "conv2d_matrix_128": frozenset({"bf16", "f16"}),
+    "conv2d_matrix_packed_16": frozenset({"bf16", "f16"}),
+    "conv2d_matrix_packed_64": frozenset({"bf16", "f16"}),
+    "conv2d_matrix_packed_128": frozenset({"bf16", "f16"}),
+}
+"""Kernels whose blocks compute tiles, and the types that they are made for."""
 
 
 def conv2d(
@@ -22,17 +32,18 @@ def conv2d(
     stride: int = 1,
     padding: int = 0,
     dilation: int = 1,
-    tiled: bool | None = None,
+    form: str | None = None,
+    parts: int | None = None,
 ) -> Tensor:
     """(b, c_in, h, w) with a kernel (c_out, c_in, k_h, k_w) to (b, c_out, h_out, w_out).
 
-    `tiled` asks for one of the two forms; if it is not given, the number of output channels decides.
+    `form` asks for conv2d or one of FORMS, which takes each sum in so many `parts`; the sizes decide what is not given.
     """
     sizes = (size + 2 * padding - dilation * (k - 1) for size, k in zip(x.shape[2:], w.shape[2:], strict=True))
     results = [_results(span, stride) for span in sizes]
     y = Tensor.empty(x.device, (x.shape[0], w.shape[0], *results), x.dtype)
     if y.view.count:
-        options = {"stride": stride, "padding": (padding, padding), "dilation": dilation, "tiled": tiled}
+        options = {"stride": stride, "padding": (padding, padding), "dilation": dilation, "form": form, "parts": parts}
         kernels.run("conv", x=x, w=w, y=y, **options)
     return y
 
@@ -45,13 +56,14 @@ def conv1d(
     stride: int = 1,
     padding: int = 0,
     dilation: int = 1,
-    tiled: bool | None = None,
+    form: str | None = None,
+    parts: int | None = None,
 ) -> Tensor:
-    """(b, c_in, l) with a kernel (c_out, c_in, k) to (b, c_out, l_out); `tiled` as for conv2d."""
+    """(b, c_in, l) with a kernel (c_out, c_in, k) to (b, c_out, l_out); `form` and `parts` as for conv2d."""
     length = _results(x.shape[2] + 2 * padding - dilation * (w.shape[2] - 1), stride)
     y = Tensor.empty(x.device, (x.shape[0], w.shape[0], length), x.dtype)
     if y.view.count:
-        options = {"stride": stride, "padding": (0, padding), "dilation": dilation, "tiled": tiled}
+        options = {"stride": stride, "padding": (0, padding), "dilation": dilation, "form": form, "parts": parts}
         kernels.run("conv", x=x, w=w, y=y, **options)
     return y
 
@@ -71,10 +83,13 @@ def conv_transpose2d(
     padding: int = 0,
     output_padding: int = 0,
     dilation: int = 1,
+    form: str | None = None,
+    parts: int | None = None,
 ) -> Tensor:
     """(b, c_in, h, w) with a kernel (c_in, c_out, k_h, k_w) to (b, c_out, h_out, w_out).
 
-    h_out is (h - 1) * stride + dilation * (k_h - 1) + output_padding + 1 - 2 * padding, and so is w_out.
+    h_out is (h - 1) * stride + dilation * (k_h - 1) + output_padding + 1 - 2 * padding, and so is w_out. `form` and
+    `parts` as for conv2d; one of FORMS computes the result in `stride` times `stride` launches.
     """
     results = [
         transposed_size(size, k, stride, padding, output_padding, dilation)
@@ -83,7 +98,8 @@ def conv_transpose2d(
     y = Tensor.empty(x.device, (x.shape[0], w.shape[1], *results), x.dtype)
     if y.view.count:
         paddings = {"padding": (padding, padding), "output_padding": (output_padding, output_padding)}
-        kernels.run("conv_transpose", x=x, w=w, y=y, stride=stride, dilation=dilation, **paddings)
+        choice = {"form": form, "parts": parts}
+        kernels.run("conv_transpose", x=x, w=w, y=y, stride=stride, dilation=dilation, **paddings, **choice)
     return y
 
 
@@ -96,13 +112,16 @@ def conv_transpose1d(
     padding: int = 0,
     output_padding: int = 0,
     dilation: int = 1,
+    form: str | None = None,
+    parts: int | None = None,
 ) -> Tensor:
-    """(b, c_in, l) with a kernel (c_in, c_out, k) to (b, c_out, l_out), l_out as for conv_transpose2d."""
+    """(b, c_in, l) with a kernel (c_in, c_out, k) to (b, c_out, l_out), l_out and choices as for conv_transpose2d."""
     length = transposed_size(x.shape[2], w.shape[2], stride, padding, output_padding, dilation)
     y = Tensor.empty(x.device, (x.shape[0], w.shape[1], length), x.dtype)
     if y.view.count:
         paddings = {"padding": (0, padding), "output_padding": (0, output_padding)}
-        kernels.run("conv_transpose", x=x, w=w, y=y, stride=stride, dilation=dilation, **paddings)
+        choice = {"form": form, "parts": parts}
+        kernels.run("conv_transpose", x=x, w=w, y=y, stride=stride, dilation=dilation, **paddings, **choice)
     return y
 
 

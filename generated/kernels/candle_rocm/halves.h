@@ -344,45 +344,56 @@ CANDLE_DEVICE void wait_for_others() {
 #endif
 }
 
+// One pack on its way, or zeros if it is not there: `from` is a place that can be read all the same. What is read AGAIN
+// soon stays in the cache of the multiprocessor.
+template <class T, bool AGAIN = false>
+struct Coming {
+#if defined(CANDLE_MATRIX_NVIDIA)
+  CANDLE_DEVICE void begin(T *to, const T *from, bool there) {
+    const u32 at = u32(__cvta_generic_to_shared(to)), bytes = there ? 16 : 0;
+    if constexpr (AGAIN) {
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    } else {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    }
+  }
+  CANDLE_DEVICE void land(T *) const {}
+#else
+  Pack<T, PACK> pack;
+  CANDLE_DEVICE void begin(T *, const T *from, bool there) {
+    pack = {};
+    if (there) pack = load_pack<PACK>(from);
+  }
+  CANDLE_DEVICE void land(T *to) const { store_pack<PACK>(to, pack); }
+#endif
+};
+
 template <u32 HEIGHT, u32 WIDTH, u32 BLOCK, class T>
 struct Lines {
   static constexpr u32 PITCH = WIDTH + GAP, ELEMENTS = HEIGHT * PITCH;
   static constexpr u32 PACKS = WIDTH / PACK, EACH = HEIGHT * PACKS / BLOCK;
   static_assert(HEIGHT * PACKS % BLOCK == 0, "all threads move as many packs");
-#if !defined(CANDLE_MATRIX_NVIDIA)
-  Pack<T, PACK> packs[EACH];
-#endif
+  Coming<T> packs[EACH];
 
   template <class LineAt>
-  CANDLE_DEVICE void begin([[maybe_unused]] T *to, LineAt line_at, u32 count, u32 length) {
+  CANDLE_DEVICE void begin(T *to, LineAt line_at, u32 count, u32 length) {
 #pragma unroll
     for (u32 n = 0; n < EACH; ++n) {
       const u32 line = (n * BLOCK + threadIdx.x) / PACKS, element = (n * BLOCK + threadIdx.x) % PACKS * PACK;
       const bool there = line < count && element < length;
-      const T *from = line_at(least(line, count - 1)) + (there ? element : 0);
-#if defined(CANDLE_MATRIX_NVIDIA)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                       u32(__cvta_generic_to_shared(to + line * PITCH + element))),
-                   "l"(from), "r"(there ? 16 : 0)
-                   : "memory");
-#else
-      packs[n] = {};
-      if (there) packs[n] = load_pack<PACK>(from);
-#endif
+      packs[n].begin(to + line * PITCH + element, line_at(least(line, count - 1)) + (there ? element : 0), there);
     }
     all_began();
   }
 
   template <u32 LATER>
-  CANDLE_DEVICE void arrive([[maybe_unused]] T *to) const {
+  CANDLE_DEVICE void arrive(T *to) const {
     wait_for_others<LATER>();
-#if !defined(CANDLE_MATRIX_NVIDIA)
 #pragma unroll
     for (u32 n = 0; n < EACH; ++n) {
       const u32 line = (n * BLOCK + threadIdx.x) / PACKS, element = (n * BLOCK + threadIdx.x) % PACKS * PACK;
-      store_pack<PACK>(to + line * PITCH + element, packs[n]);
+      packs[n].land(to + line * PITCH + element);
     }
-#endif
   }
 };
 

@@ -8,6 +8,14 @@
 // A kernel that the host finds by name; BLOCK is the most threads that a block may have.
 #define CANDLE_KERNEL(BLOCK) extern "C" __global__ void __launch_bounds__(BLOCK)
 
+// The same; on NVIDIA with no more registers than leave room for so many BLOCKS at once. Compilers for AMD weigh
+// registers and waves by themselves.
+#if defined(__CUDACC__)
+#define CANDLE_KERNEL_AT_ONCE(BLOCK, BLOCKS) extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
+#else
+#define CANDLE_KERNEL_AT_ONCE(BLOCK, BLOCKS) CANDLE_KERNEL(BLOCK)
+#endif
+
 #define CANDLE_DEVICE __device__ __forceinline__
 
 // LDS whose size the launch gives, as an array of TYPE.

@@ -21,7 +21,7 @@ def test_every_kernel_is_defined_once_and_known_to_come_from_its_op() -> None:
         defined = {
             match[1]: number
             for number, line in enumerate(lines, 1)
-            if (match := re.match(r"CANDLE_KERNEL\(\w+\)\s*(\w+)\(", line + [*lines, ""][number]))
+            if (match := re.match(r"CANDLE_KERNEL\w*\([\w, ]+\)\s*(\w+)\(", line + [*lines, ""][number]))
         }
         assert set(defined) == {kernel.symbol for kernel in loaded.kernels}, loaded.name
         for kernel in loaded.kernels:

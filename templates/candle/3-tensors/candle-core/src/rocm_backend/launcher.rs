@@ -15,6 +15,7 @@ const LIMITS: Limits = if cfg!(test) {
         elements: 1 << 12,
         blocks: 1 << 5,
         blocks_y: 5,
+        packed_products: 1 << 16,
         ..Limits::USUAL
     }
 } else {

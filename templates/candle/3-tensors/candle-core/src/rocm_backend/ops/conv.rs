@@ -6,7 +6,7 @@ use super::binary::same_types;
 use super::operand::{kernel, uninit, Operand};
 use super::planes::images;
 use crate::conv::{ParamsConv1D, ParamsConv2D, ParamsConvTranspose1D, ParamsConvTranspose2D};
-use crate::rocm_backend::plan::conv::Form;
+use crate::rocm_backend::plan::conv::Choice;
 use crate::rocm_backend::plan::im2col::Window;
 use crate::rocm_backend::plan::table::{conv as table, Element};
 use crate::rocm_backend::plan::{self, Images, Pointer};
@@ -183,6 +183,7 @@ impl Convolution<'_> {
     /// As plans of launches see it.
     fn planned(&self) -> plan::conv::Convolution {
         plan::conv::Convolution {
+            element: self.element,
             x: self.x,
             w: self.w,
             window: self.window,
@@ -203,20 +204,15 @@ impl Convolution<'_> {
 
     /// By kernels that gather what they multiply.
     fn gather(&self, y: Pointer) -> Result<()> {
-        let planned = self.planned();
-        let tiled = table::CONV2D_TILED.kernel(&[self.element]);
-        let form = planned.form(self.device, tiled.is_some());
-        let kernel = match (form, tiled) {
-            (Form::Tiled, Some(tiled)) => tiled,
-            _ => kernel(&table::CONV2D, &[self.element], self.dtype, self.name)?,
-        };
-        Ok(planned.gather(self.device, kernel, form, y)?)
+        kernel(&table::CONV2D, &[self.element], self.dtype, self.name)?;
+        Ok(self.planned().gather(self.device, Choice::default(), y)?)
     }
 
     fn gather_transposed(&self, y: Pointer) -> Result<()> {
         let op = &table::CONV_TRANSPOSE2D;
-        let kernel = kernel(op, &[self.element], self.dtype, self.name)?;
-        Ok(self.planned().gather_transposed(self.device, kernel, y)?)
+        kernel(op, &[self.element], self.dtype, self.name)?;
+        let planned = self.planned();
+        Ok(planned.gather_transposed(self.device, Choice::default(), y)?)
     }
 }
 
@@ -264,15 +260,15 @@ mod tests {
         };
         let device = Device::Rocm(device);
         let x = Tensor::zeros((3, 2, 9, 11), DType::F32, &device)?;
-        let most = table::TILE_CHANNELS * MAX_GRID_Y;
-        // 3 * 8 * 10 pixels: 2 tiles of 128, or 1 block of 256 threads.
+        let most = table::FORM_64_CHANNELS * MAX_GRID_Y;
+        // 3 * 8 * 10 pixels: 1 tile of 256, 2 of 128, or 1 block of 256 threads.
         for (channels, kernel, grid) in [
             (4, "conv2d_f32", [1, 1, 1]),
-            (5, "conv2d_f32", [1, 2, 1]),
-            (15, "conv2d_f32", [1, 4, 1]),
-            (16, "conv2d_tiled_f32", [2, 1, 1]),
-            (65, "conv2d_tiled_f32", [2, 2, 1]),
-            (most, "conv2d_tiled_f32", [2, MAX_GRID_Y as u32, 1]),
+            (5, "conv2d_tiled_f32_16", [1, 1, 1]),
+            (17, "conv2d_tiled_f32_16", [1, 2, 1]),
+            (33, "conv2d_tiled_f32_64", [2, 1, 1]),
+            (65, "conv2d_tiled_f32_64", [2, 2, 1]),
+            (most, "conv2d_tiled_f32_64", [2, MAX_GRID_Y as u32, 1]),
             (most + 1, "conv2d_f32", [1, MAX_GRID_Y as u32, 1]),
         ] {
             let w = Tensor::zeros((channels, 2, 2, 2), DType::F32, &device)?;
@@ -283,6 +279,58 @@ mod tests {
                 .map(|l| (l.kernel.as_str(), l.grid))
                 .collect();
             assert_eq!(found, [(kernel, grid)], "{channels} channels");
+        }
+        Ok(())
+    }
+
+    /// Whole numbers from -1 to 1, of which sums are exact in every type.
+    fn numbers(shape: &[usize]) -> Result<Tensor> {
+        let count: usize = shape.iter().product();
+        let numbers = (0..count).map(|i| ((i * 7919 + i / 5) % 3) as f32 - 1.);
+        Tensor::from_iter(numbers, &Device::Cpu)?.reshape(shape)
+    }
+
+    #[test]
+    fn every_tile_sums_operands_as_they_are_and_packed_ones() -> Result<()> {
+        let name = "every_tile_sums_operands_as_they_are_and_packed_ones";
+        let Some(device) = gpu(name) else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let on_units = [16, 64, 128];
+        for (dtype, name, tiles, widths) in [
+            (DType::F32, "f32", "tiled", [16, 64, 64]),
+            (DType::F64, "f64", "tiled", [16, 64, 64]),
+            (DType::F16, "f16", "matrix", on_units),
+            (DType::BF16, "bf16", "matrix", on_units),
+        ] {
+            for (channels, width) in [5, 33, 65].into_iter().zip(widths) {
+                for (side, stride, inputs) in [(1, 2, 260), (3, 1, 64)] {
+                    let (x, w) = (
+                        numbers(&[2, inputs, 4, 5])?,
+                        numbers(&[channels, inputs, side, side])?,
+                    );
+                    let wanted = x.conv2d(&w, 0, stride, 1, 1)?;
+                    let on = |tensor: &Tensor| tensor.to_dtype(dtype)?.to_device(&device);
+                    let (x, w) = (on(&x)?, on(&w)?);
+                    let (found, launches) = launches_of(|| x.conv2d(&w, 0, stride, 1, 1));
+                    let what = format!("{channels} channels of {dtype:?}, {side} x {side}");
+                    let flat = |tensor: Tensor| -> Result<_> {
+                        let tensor = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F32)?;
+                        tensor.flatten_all()?.to_vec1::<f32>()
+                    };
+                    assert_eq!(flat(found?)?, flat(wanted)?, "{what}");
+                    // Packing pays for 9 taps, if there is such a kernel.
+                    let packed = side == 3 && (width > 16 || tiles == "matrix");
+                    let packed = if packed { "_packed" } else { "" };
+                    let kernel = format!("conv2d_{tiles}{packed}_{name}_{width}");
+                    let sum = format!("conv2d_sum_{name}");
+                    for kernel in [kernel, sum] {
+                        let made = launches.iter().any(|launch| launch.kernel == kernel);
+                        assert!(made, "{what}: {kernel}");
+                    }
+                }
+            }
         }
         Ok(())
     }

@@ -1,15 +1,17 @@
 //! Convolutions by kernels that gather what they multiply.
-use super::family::Kernel;
+use super::family::{Op, Tuning};
+use super::gathering::{Gathering, Steps};
 use super::im2col::{Window, MAX_PLACE};
-use super::launch::{Argument, Launch, Pointer};
+use super::launch::Pointer;
 use super::launcher::{Launcher, Refusal};
 use super::planes::Images;
 use super::table::conv as table;
-use super::views::Divisor;
+use super::table::Element;
 
 /// One convolution or transposed convolution; the 1-D forms are images and kernels of one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Convolution {
+    pub(crate) element: Element,
     pub(crate) x: Images,
     /// The kernels.
     pub(crate) w: Images,
@@ -20,22 +22,99 @@ pub(crate) struct Convolution {
     pub(crate) results: [usize; 2],
 }
 
-/// How threads of a convolution that is not transposed share what they read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A kernel whose blocks compute tiles of channels and pixels, and gather what they multiply into LDS.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile {
+    pub(crate) op: &'static Op,
+    pub(crate) form: usize,
+    pub(crate) channels: usize,
+    pub(crate) pixels: usize,
+    /// Terms of a sum that are in LDS at a time.
+    pub(crate) depth: usize,
+    /// Whether channels of images and kernels lie together, in packs.
+    pub(crate) is_packed: bool,
+}
+
+/// What tiles have in common: of operands as they are, and of packed ones.
+const TILED: Tile = Tile {
+    op: &table::CONV2D_TILED,
+    form: table::FORM_64,
+    channels: table::FORM_64_CHANNELS,
+    pixels: table::FORM_64_PIXELS,
+    depth: table::TILE_DEPTH,
+    is_packed: false,
+};
+const TILED_PACKED: Tile = Tile {
+    op: &table::CONV2D_TILED_PACKED,
+    is_packed: true,
+    ..TILED
+};
+const MATRIX: Tile = Tile {
+    op: &table::CONV2D_MATRIX,
+    depth: table::MATRIX_DEPTH,
+    ..TILED
+};
+const MATRIX_PACKED: Tile = Tile {
+    op: &table::CONV2D_MATRIX_PACKED,
+    is_packed: true,
+    ..MATRIX
+};
+
+/// One kernel for each number of channels: of 16, 64 and 128.
+const fn sized(of: Tile) -> [Tile; 3] {
+    [
+        Tile {
+            form: table::FORM_16,
+            channels: table::FORM_16_CHANNELS,
+            pixels: table::FORM_16_PIXELS,
+            ..of
+        },
+        of,
+        Tile {
+            form: table::FORM_128,
+            channels: table::FORM_128_CHANNELS,
+            pixels: table::FORM_128_PIXELS,
+            ..of
+        },
+    ]
+}
+
+static TILES: [[Tile; 3]; 4] = [
+    sized(TILED),
+    sized(TILED_PACKED),
+    sized(MATRIX),
+    sized(MATRIX_PACKED),
+];
+
+/// How threads share what they read.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
+    /// Not at all, but for a few channels.
     Plain,
-    /// Through tiles in LDS; not all types have it.
-    Tiled,
+    Tiles(&'static Tile),
 }
 
 impl Form {
-    /// Pixels and channels of a block.
-    fn tile(self) -> (usize, usize) {
-        match self {
-            Self::Plain => (table::BLOCK, table::CHANNELS),
-            Self::Tiled => (table::TILE_PIXELS, table::TILE_CHANNELS),
+    /// That of the kernel which is called so but for its type: conv2d, conv2d_tiled_16.
+    #[allow(dead_code)] // for whoever does not leave the choice to the sizes
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let called = |tile: &&Tile| {
+            let form = tile.op.family.variants[tile.form];
+            format!("{}_{form}", tile.op.name) == name
+        };
+        if name == table::CONV2D.name {
+            return Some(Self::Plain);
         }
+        TILES.iter().flatten().find(called).map(Self::Tiles)
     }
+}
+
+/// What the caller of a plan has decided, if anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choice {
+    pub(crate) form: Option<Form>,
+    /// Of each sum.
+    pub(crate) parts: Option<usize>,
 }
 
 impl Convolution {
@@ -52,15 +131,17 @@ impl Convolution {
     /// An error for numbers that kernels cannot count to; `name` is the operation's.
     pub(crate) fn check_sizes(&self, name: &str) -> Result<(), Refusal> {
         let Window {
-            stride, dilation, ..
+            stride,
+            dilation,
+            padding,
+            ..
         } = self.window;
         let [_, planes @ ..] = self.x.shape;
-        let numbers = [self.pixels(), self.channels, self.depth(), stride, dilation];
-        if planes
-            .iter()
-            .chain(&numbers)
-            .any(|&number| number > MAX_PLACE)
-        {
+        let padded = self.x.shape[2].saturating_add(padding[0]);
+        let (pixels, depth) = (self.pixels(), self.depth());
+        let numbers = [pixels, self.channels, depth, stride, dilation, padded];
+        let too_large = |&number: &usize| number > MAX_PLACE;
+        if planes.iter().chain(&numbers).any(too_large) {
             let (x, w) = (self.x.shape, self.w.shape);
             return Err(Refusal(format!(
                 "{name} of {x:?} with kernels {w:?} and {:?} is too large",
@@ -70,156 +151,83 @@ impl Convolution {
         Ok(())
     }
 
-    /// The form that pays: tiled where there are enough output channels to share inputs, if there is such a kernel.
-    pub(crate) fn form<L: Launcher>(&self, launcher: &L, has_tiled: bool) -> Form {
-        let most = table::TILE_CHANNELS * launcher.limits().blocks_y;
-        let many = (table::TILED_FROM_CHANNELS..=most).contains(&self.channels);
-        if has_tiled && many {
-            Form::Tiled
-        } else {
-            Form::Plain
-        }
-    }
-
-    /// Writes a result with elements; the kernel is of that form.
+    /// Writes a result with elements; the sizes decide how, if the caller does not.
     pub(crate) fn gather<L: Launcher>(
         &self,
         launcher: &L,
-        kernel: Kernel,
-        form: Form,
+        choice: Choice,
         y: Pointer,
     ) -> Result<(), L::Error> {
-        self.launch(launcher, kernel, form.tile(), None, y)
+        let work = [Gathering::of(self, y)];
+        match choice.form.unwrap_or_else(|| self.form(launcher, &work)) {
+            Form::Tiles(tile) => Gathering::by_tiles(launcher, &work, tile, choice.parts),
+            Form::Plain => work[0].plainly(launcher, None),
+        }
     }
 
     /// The same of a transposed convolution.
     pub(crate) fn gather_transposed<L: Launcher>(
         &self,
         launcher: &L,
-        kernel: Kernel,
+        choice: Choice,
         y: Pointer,
     ) -> Result<(), L::Error> {
-        let Window {
-            stride, dilation, ..
-        } = self.window;
-        let common = greatest_common_divisor(stride, dilation);
-        let steps = Steps {
-            tap: (stride / common) as u32,
-            input: (dilation / common) as u32,
-            remainder: (dilation % stride) as u32,
-        };
-        self.launch(launcher, kernel, Form::Plain.tile(), Some(&steps), y)
-    }
-
-    /// Launches of whole images; `tile` is a block's pixels and channels.
-    fn launch<L: Launcher>(
-        &self,
-        launcher: &L,
-        kernel: Kernel,
-        tile: (usize, usize),
-        steps: Option<&Steps>,
-        y: Pointer,
-    ) -> Result<(), L::Error> {
-        let limits = launcher.limits();
-        let (batch, pixels, size) = (self.x.shape[0], self.pixels(), self.x.size);
-        let at_once = (limits.elements / pixels).max(1);
-        for first in (0..batch).step_by(at_once) {
-            let images = at_once.min(batch - first);
-            let written = y.offset(first * self.channels * pixels * size);
-            let read = self.x.start.offset(first * self.x.strides[0] * size);
-            let description = self.pack(images * pixels);
-            let blocks_y = self.channels.div_ceil(tile.1).min(limits.blocks_y);
-            let launch = Launch::new(launcher, kernel);
-            let launch = launch.threads((images * pixels).div_ceil(tile.0), table::BLOCK);
-            let launch = launch.blocks_y(blocks_y).arg(&written).arg(&read);
-            let mut launch = launch.arg(&self.w.start).arg(&description);
-            if let Some(steps) = steps {
-                launch = launch.arg(steps);
+        let whole = Gathering::of(self, y);
+        let [rows, columns] = self.results.map(|size| size.min(self.window.stride));
+        let few = rows * columns <= table::MOST_PHASES;
+        if few || choice.form.is_some() {
+            let phases = (0..rows * columns).map(|n| whole.phase([n / columns, n % columns]));
+            let phases: Vec<_> = phases.collect();
+            let form = choice.form.unwrap_or_else(|| self.form(launcher, &phases));
+            if let Form::Tiles(tile) = form {
+                return Gathering::by_tiles(launcher, &phases, tile, choice.parts);
             }
-            // SAFETY: the arguments of convolution kernels; y has an element for each pixel and channel, the images and
-            // kernels lie within their memory, and what lies outside of an image is not read.
-            unsafe { launch.enqueue() }?;
         }
-        Ok(())
+        whole.plainly(launcher, Some(&Steps::of(&self.window)))
     }
 
-    fn pack(&self, pixels: usize) -> KernelConvolution {
-        let [_, _, in_height, in_width] = self.x.shape;
-        let Window {
-            kernel,
-            padding,
-            stride,
-            dilation,
-        } = self.window;
-        KernelConvolution {
-            width: Divisor::of(self.results[1]),
-            height: Divisor::of(self.results[0]),
-            pixels: pixels as u32,
-            out_channels: self.channels as u32,
-            in_channels: self.x.shape[1] as u32,
-            in_height: in_height as u32,
-            in_width: in_width as u32,
-            kernel_height: Divisor::of(kernel[0]),
-            kernel_width: Divisor::of(kernel[1]),
-            stride: Divisor::of(stride),
-            dilation: dilation as u32,
-            row_padding: padding[0] as u32,
-            column_padding: padding[1] as u32,
-            input: self.x.strides.map(|stride| stride as i64),
-            kernel: self.w.strides.map(|stride| stride as i64),
+    /// The form that pays for this work: tiles where there are channels to share inputs, or too few results to fill the
+    /// card, of long sums.
+    fn form(&self, launcher: &impl Launcher, work: &[Gathering<'_>]) -> Form {
+        let Some((tile, packed)) = self.tiles(launcher.tuning()) else {
+            return Form::Plain;
+        };
+        let batch = self.x.shape[0];
+        let results = batch * work.iter().map(Gathering::pixels).sum::<usize>();
+        let depth = work.iter().map(Gathering::depth).max().unwrap_or(0);
+        let blocks = table::BLOCKS_PER_PROCESSOR * launcher.card().multiprocessors;
+        let idle = results < table::BLOCK * blocks && depth >= table::LEAST_TERMS;
+        let blocks_y = launcher.limits().blocks_y;
+        let most = tile.channels * blocks_y;
+        if self.channels > most || self.channels <= table::CHANNELS && !idle {
+            return Form::Plain;
         }
+        let [_, inputs, ..] = self.x.shape;
+        let gathers = depth / inputs.max(1) * self.channels.div_ceil(tile.channels);
+        let products = results * depth * self.channels.next_multiple_of(tile.channels);
+        let pays =
+            gathers >= table::PACKED_GATHERS && products >= launcher.limits().packed_products;
+        let packed = packed.filter(|_| pays && Gathering::are_worth_packing(work, blocks_y));
+        Form::Tiles(packed.unwrap_or(tile))
     }
-}
 
-/// `candle::Convolution`.
-#[repr(C)]
-struct KernelConvolution {
-    width: Divisor,
-    height: Divisor,
-    pixels: u32,
-    out_channels: u32,
-    in_channels: u32,
-    in_height: u32,
-    in_width: u32,
-    kernel_height: Divisor,
-    kernel_width: Divisor,
-    stride: Divisor,
-    dilation: u32,
-    row_padding: u32,
-    column_padding: u32,
-    input: [i64; 4],
-    kernel: [i64; 4],
-}
-
-// SAFETY: the same fields in the same order, with C's layout on both sides.
-unsafe impl Argument for KernelConvolution {}
-
-/// `candle::Steps`: how far apart the taps are that reach a result of a transposed convolution, and their inputs.
-#[repr(C)]
-struct Steps {
-    tap: u32,
-    input: u32,
-    remainder: u32,
-}
-
-// SAFETY: as above.
-unsafe impl Argument for Steps {}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    match b {
-        0 => a,
-        _ => greatest_common_divisor(b, a % b),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn greatest_common_divisors() {
-        for (a, b, divisor) in [(4, 6, 2), (6, 4, 2), (5, 3, 1), (9, 3, 3), (1, 1, 1)] {
-            assert_eq!(greatest_common_divisor(a, b), divisor, "{a}, {b}");
-        }
+    /// The tile for so many channels, if there is one for the type, and the one for packed operands.
+    fn tiles(&self, tuning: Tuning) -> Option<(&'static Tile, Option<&'static Tile>)> {
+        let made = |tile: &Tile| tile.op.variant(tile.form, &[self.element]).is_some();
+        let sixteens = self.channels.div_ceil(16);
+        let (sizes, size) = if table::HAS_UNITS.on(tuning) != 0 && made(&MATRIX) {
+            let size = match sixteens {
+                0..=1 => 0,
+                // Of 129 to 192 channels, three tiles of 64 have fewer to spare than two of 128.
+                2..=4 | 9..=12 => 1,
+                _ => 2,
+            };
+            (&TILES[2..], size)
+        } else {
+            // Tiles of 16 channels gather inputs more often; larger ones compute more that nobody needs.
+            (&TILES[..2], usize::from(sixteens > 2))
+        };
+        let (tile, packed) = (&sizes[0][size], &sizes[1][size]);
+        made(tile).then_some((tile, Some(packed).filter(|tile| made(tile))))
     }
 }

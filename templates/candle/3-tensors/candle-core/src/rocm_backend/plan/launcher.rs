@@ -1,6 +1,7 @@
 //! The card that launches are planned for, and the launcher that makes them.
 use super::family::Tuning;
 use super::launch::{Launch, Pointer};
+use super::table::conv::PACKED_FROM;
 use super::table::permute::LEAST_TILES;
 use std::fmt;
 
@@ -27,6 +28,8 @@ pub(crate) struct Limits {
     pub(crate) blocks_y: usize,
     /// Tiles that are worth a permutation through LDS; fewer leave most of the card idle.
     pub(crate) least_tiles: usize,
+    /// Products of numbers in a convolution that are worth packing its operands; with fewer, launches take longer.
+    pub(crate) packed_products: usize,
 }
 
 impl Limits {
@@ -36,6 +39,7 @@ impl Limits {
         blocks: 1 << 20,
         blocks_y: 65535,
         least_tiles: LEAST_TILES,
+        packed_products: PACKED_FROM,
     };
 }
 

@@ -9,6 +9,7 @@ mod elementwise;
 pub(crate) mod experts;
 mod family;
 mod fill;
+mod gathering;
 mod ids;
 pub(crate) mod im2col;
 pub(crate) mod index_add;
