@@ -24,7 +24,7 @@ class Kernels:
         self._instead = instead
         self.limits: dict[str, int] = {}
         """Of launches, where they are not to be the backend's: `elements`, `blocks`, `least_tiles`,
-        `packed_products`. `wave_size` and `multiprocessors` are planned for in place of the device's."""
+        `packed_products`, `launch_time`. `wave_size` and `multiprocessors` are planned for in place of the device's."""
         self._modules: dict[str, Module] = {}
 
     @cached_property

@@ -24,9 +24,10 @@ struct Strides {
 };
 
 struct Convolution {
-  Divisor width, height; // of the result
-  u32 pixels;            // of the result, in all images
-  u32 out_channels, in_channels;
+  Divisor width, height;         // of the result
+  u32 pixels;                    // of the result, in all images
+  u32 out_channels, in_channels; // of a group's input
+  u32 groups;                    // of channels, each convolved by itself; one, where there are tiles
   u32 in_height, in_width;
   Divisor kernel_height, kernel_width;
   Divisor stride;
@@ -50,17 +51,18 @@ CANDLE_DEVICE i64 element_at(const Convolution &c, const Pixel &pixel, u32 chann
   return pixel.image * to.outer + channel * to.channel + pixel.row * to.row + pixel.column * to.column;
 }
 
-// `compute(first)` for each full group of CHANNELS output channels that is this block's, `rest(channel)` for those that
-// are left.
-template <u32 CHANNELS, class Group, class Single>
-CANDLE_DEVICE void for_channels(const Convolution &c, Group group, Single single) {
-  const u32 groups = (c.out_channels + CHANNELS - 1) / CHANNELS;
-  for (u32 g = blockIdx.y; g < groups; g += gridDim.y) {
-    const u32 first = g * CHANNELS;
-    if (c.out_channels - first >= CHANNELS) {
-      group(first);
+// `several(first)` for each CHANNELS output channels of a group that are this block's, `single(channel)` for those that
+// are left. Both get the group's number first.
+template <u32 CHANNELS, class Several, class Single>
+CANDLE_DEVICE void for_channels(const Convolution &c, Several several, Single single) {
+  const u32 of_group = c.out_channels / c.groups, items = (of_group + CHANNELS - 1) / CHANNELS;
+  for (u32 item = blockIdx.y; item < items * c.groups; item += gridDim.y) {
+    const u32 group = item / items, first = group * of_group + (item - group * items) * CHANNELS;
+    const u32 end = (group + 1) * of_group;
+    if (end - first >= CHANNELS) {
+      several(group, first);
     } else {
-      for (u32 channel = first; channel < c.out_channels; ++channel) single(channel);
+      for (u32 channel = first; channel < end; ++channel) single(group, channel);
     }
   }
 }
@@ -68,12 +70,12 @@ CANDLE_DEVICE void for_channels(const Convolution &c, Group group, Single single
 // Neighbouring lanes read neighbouring columns, once for CHANNELS results; the weights are the same for all lanes.
 template <u32 CHANNELS, class T>
 CANDLE_DEVICE void convolve(T *__restrict__ y, const T *__restrict__ x, const T *__restrict__ w, const Convolution &c,
-                            const Pixel &pixel, u32 first_channel) {
+                            const Pixel &pixel, u32 group, u32 first_channel) {
   Wide<T> sums[CHANNELS] = {};
   // Above and left of the image these wrap to numbers far beyond its size.
   const u32 top = pixel.row * c.stride.size - c.row_padding;
   const u32 left = pixel.column * c.stride.size - c.column_padding;
-  const T *image = x + pixel.image * c.input.outer;
+  const T *image = x + pixel.image * c.input.outer + u64(group) * c.in_channels * c.input.channel;
   const T *weights = w + first_channel * c.kernel.outer;
   for (u32 i = 0; i < c.in_channels; ++i, image += c.input.channel, weights += c.kernel.channel) {
     for (u32 m = 0; m < c.kernel_height.size; ++m) {
@@ -98,8 +100,8 @@ CANDLE_DEVICE void conv2d(T *y, const T *x, const T *w, const Convolution &c) {
   if (number >= c.pixels) return;
   const Pixel pixel = pixel_at(c, number);
   for_channels<4>(
-      c, [&](u32 first) { convolve<4>(y, x, w, c, pixel, first); },
-      [&](u32 channel) { convolve<1>(y, x, w, c, pixel, channel); });
+      c, [&](u32 group, u32 first) { convolve<4>(y, x, w, c, pixel, group, first); },
+      [&](u32 group, u32 channel) { convolve<1>(y, x, w, c, pixel, group, channel); });
 }
 
 // A convolution as a matrix product that is gathered: y[channel][pixel] = sum over terms of w[channel][term] *
@@ -707,8 +709,8 @@ CANDLE_DEVICE void conv_transpose2d(T *y, const T *x, const T *w, const Convolut
   const Reach rows = reach_of(pixel.row, c.row_padding, c.kernel_height.size, c, steps);
   const Reach columns = reach_of(pixel.column, c.column_padding, c.kernel_width.size, c, steps);
   for_channels<4>(
-      c, [&](u32 first) { convolve_transposed<4>(y, x, w, c, steps, pixel, rows, columns, first); },
-      [&](u32 channel) { convolve_transposed<1>(y, x, w, c, steps, pixel, rows, columns, channel); });
+      c, [&](u32, u32 first) { convolve_transposed<4>(y, x, w, c, steps, pixel, rows, columns, first); },
+      [&](u32, u32 channel) { convolve_transposed<1>(y, x, w, c, steps, pixel, rows, columns, channel); });
 }
 
 CANDLE_KERNEL(256)

@@ -23,6 +23,7 @@ pub(crate) struct Device {
     blocks_y: Option<usize>,
     least_tiles: Option<usize>,
     packed_products: Option<usize>,
+    launch_time: Option<usize>,
 }
 
 /// A launch as it is answered.
@@ -62,6 +63,7 @@ impl Recorder {
                 blocks_y: device.blocks_y.unwrap_or(usual.blocks_y),
                 least_tiles: device.least_tiles.unwrap_or(usual.least_tiles),
                 packed_products: device.packed_products.unwrap_or(usual.packed_products),
+                launch_time: device.launch_time.unwrap_or(usual.launch_time),
             },
             allocate,
             next: Cell::new(FIRST),

@@ -596,6 +596,7 @@ impl Operation {
                     w: kernels,
                     window,
                     channels: kernels.shape[0],
+                    groups: (images.shape[1] / kernels.shape[1].max(1)).max(1),
                     results: window.results([height, width])?,
                 };
                 convolution.check_sizes("a convolution")?;
@@ -621,6 +622,7 @@ impl Operation {
                     w: kernels,
                     window,
                     channels: kernels.shape[1],
+                    groups: 1,
                     results: window.transposed_results([height, width], *output_padding)?,
                 };
                 convolution.check_sizes("a transposed convolution")?;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
@@ -194,6 +195,34 @@ def test_images_are_packed_in_several_turns(kernels: Kernels, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("element", [dtype("f16"), dtype("f32"), dtype("i32")], ids=str)
+@pytest.mark.parametrize(
+    ("groups", "inputs", "channels"), [(12, 1, 1), (9, 2, 3), (3, 2, 5), (2, 1, 4), (2, 40, 33), (9, 1, 17)], ids=str
+)
+def test_groups(kernels: Kernels, element: DType, groups: int, inputs: int, channels: int) -> None:
+    """Of one channel each, and of several: all in one launch, or large ones on their own."""
+    case = Case((3, inputs, 7, 8), channels, (3, 2), padding=1)
+    image, kernel = (3, groups * inputs, 7, 8), (groups * channels, inputs, 3, 2)
+    x, values = image_views(image)[1].make(kernels.device, element, 1, special=False)
+    w, weights = image_views(kernel)[2].make(kernels.device, element, 2, special=False)
+    found = np.split(conv2d(kernels, x, w, padding=1).numpy(), groups, axis=1)
+    of_x, of_w = np.split(values, groups, axis=1), np.split(weights, groups, axis=0)
+    for result, own, kernel_of_own in zip(some(found), of_x, of_w, strict=True):
+        _check(result, element, own, kernel_of_own, convolved, case)
+
+
+@pytest.mark.parametrize(
+    ("groups", "channels", "launches"),
+    [(9, 5, 1), (8, 4, 1), (8, 5, 8), (1, 5, 1)],
+)
+def test_groups_share_a_launch(groups: int, channels: int, launches: int) -> None:
+    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8, "launch_time": 0}
+    shapes = ((1, groups, 9, 9), (groups * channels, 1, 2, 2), (1, groups * channels, 8, 8))
+    of = [Tensor(Mock(), Buffer(1 << 40, 0), dtype("f32"), View.contiguous(shape)) for shape in shapes]
+    made = plan("conv", device, None, x=of[0], w=of[1], y=of[2], padding=(0, 0), stride=1, dilation=1)
+    assert len(made) == launches
+
+
+@pytest.mark.parametrize("element", [dtype("f16"), dtype("f32"), dtype("i32")], ids=str)
 def test_sizes_decide(kernels: Kernels, element: DType) -> None:
     _run(kernels, element, [*FEW, *LARGE, *LONG], conv2d, convolved)
 
@@ -218,8 +247,8 @@ def test_sizes_decide(kernels: Kernels, element: DType) -> None:
 def test_the_form_that_pays(
     channels: int, image: tuple[int, int, int, int], multiprocessors: int, forms: dict[str, tuple[str, int]]
 ) -> None:
-    """Kernels and parts of a sum."""
-    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": multiprocessors}
+    """Kernels and parts of a sum, as if launches cost nothing."""
+    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": multiprocessors, "launch_time": 0}
     for name, (kernel, parts) in some(forms.items()):
         of = [
             Tensor(Mock(), Buffer(1 << 40, 0), dtype(name), View.contiguous(shape))
@@ -229,6 +258,28 @@ def test_the_form_that_pays(
         (_, first), *others = plan("conv", device, None, x=of[0], w=of[1], y=of[2], **options)
         assert (first.symbol, first.grid[2]) == (kernel, parts), name
         assert [launch.symbol for _, launch in others] == ([f"conv2d_sum_{name}"] if parts > 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "pixels", "stride", "tiles"),
+    [
+        # 40 ns for each term, or 140 for as many threads as 8 processors hold; 6 us for the launch of each phase.
+        (149, 10, 1, False),
+        (150, 10, 1, True),
+        (149, 48 * 48, 1, False),
+        (149, 50 * 50, 1, True),
+        (599, 10, 2, False),
+        (600, 10, 2, True),
+    ],
+)
+def test_launches_are_worth_their_time(inputs: int, pixels: int, stride: int, tiles: bool) -> None:  # noqa: FBT001 # pytest passes it
+    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8}
+    side = math.isqrt(pixels)
+    shapes = ((1, inputs, side, side), (inputs, 5, stride, stride), (1, 5, side * stride, side * stride))
+    of = [Tensor(Mock(), Buffer(1 << 40, 0), dtype("f32"), View.contiguous(shape)) for shape in shapes]
+    paddings = {"padding": (0, 0), "output_padding": (0, 0)}
+    made = plan("conv_transpose", device, None, x=of[0], w=of[1], y=of[2], stride=stride, dilation=1, **paddings)
+    assert (made[0][1].symbol == "conv2d_tiled_f32_16") == tiles
 
 
 @pytest.mark.parametrize(
@@ -318,7 +369,7 @@ def test_phases_of_transposed_convolutions(
         for shape_of in (shape, (shape[1], channels, *[taps] * len(results)), (1, channels, *results))
     ]
     paddings = {"padding": (0, 0), "output_padding": (0, 0)}
-    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8}
+    device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8, "launch_time": 0}
     made = plan("conv_transpose", device, None, x=of[0], w=of[1], y=of[2], stride=stride, dilation=1, **paddings)
     assert [launch.symbol for _, launch in made] == launches
 

@@ -37,6 +37,7 @@ def conv2d(
 ) -> Tensor:
     """(b, c_in, h, w) with a kernel (c_out, c_in, k_h, k_w) to (b, c_out, h_out, w_out).
 
+    Where the kernel has fewer input channels, there are so many groups that each has its own; c_out is of all of them.
     `form` asks for conv2d or one of FORMS, which takes each sum in so many `parts`; the sizes decide what is not given.
     """
     sizes = (size + 2 * padding - dilation * (k - 1) for size, k in zip(x.shape[2:], w.shape[2:], strict=True))

@@ -16,6 +16,7 @@ const LIMITS: Limits = if cfg!(test) {
         blocks: 1 << 5,
         blocks_y: 5,
         packed_products: 1 << 16,
+        launch_time: 0,
         ..Limits::USUAL
     }
 } else {

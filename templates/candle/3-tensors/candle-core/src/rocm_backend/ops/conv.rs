@@ -6,12 +6,15 @@ use super::binary::same_types;
 use super::operand::{kernel, uninit, Operand};
 use super::planes::images;
 use crate::conv::{ParamsConv1D, ParamsConv2D, ParamsConvTranspose1D, ParamsConvTranspose2D};
+use crate::op::BackpropOp;
 use crate::rocm_backend::plan::conv::Choice;
 use crate::rocm_backend::plan::im2col::Window;
 use crate::rocm_backend::plan::table::{conv as table, Element};
 use crate::rocm_backend::plan::{self, Images, Pointer};
 use crate::rocm_backend::{RocmDevice, RocmStorage};
-use crate::{DType, Layout, Result};
+use crate::storage::Storage;
+use crate::tensor::from_storage;
+use crate::{DType, Layout, Result, Tensor};
 
 /// (b, c_in, l) with a kernel (c_out, c_in, k) to (b, c_out, l_out).
 pub(in crate::rocm_backend) fn conv1d(
@@ -21,17 +24,35 @@ pub(in crate::rocm_backend) fn conv1d(
     w_layout: &Layout,
     params: &ParamsConv1D,
 ) -> Result<RocmStorage> {
-    let window = Window {
+    const OP: &str = "conv1d";
+    let operands = same_types(x, w, layout, w_layout, OP)?;
+    convolve(operands, windows_of_rows(params), 1, OP)
+}
+
+/// The same of channels in groups; see `in_groups`.
+pub(crate) fn conv1d_in_groups(
+    x: &Tensor,
+    w: &Tensor,
+    params: &ParamsConv1D,
+    groups: usize,
+) -> Result<Option<Tensor>> {
+    in_groups(
+        x,
+        w,
+        windows_of_rows(params),
+        groups,
+        params.out_dims(),
+        "conv1d",
+    )
+}
+
+fn windows_of_rows(params: &ParamsConv1D) -> Window {
+    Window {
         kernel: [1, params.k_size],
         padding: [0, params.padding],
         stride: params.stride,
         dilation: params.dilation,
-    };
-    convolve(
-        same_types(x, w, layout, w_layout, "conv1d")?,
-        window,
-        "conv1d",
-    )
+    }
 }
 
 /// (b, c_in, h, w) with a kernel (c_out, c_in, k_h, k_w) to (b, c_out, h_out, w_out).
@@ -42,17 +63,35 @@ pub(in crate::rocm_backend) fn conv2d(
     w_layout: &Layout,
     params: &ParamsConv2D,
 ) -> Result<RocmStorage> {
-    let window = Window {
+    const OP: &str = "conv2d";
+    let operands = same_types(x, w, layout, w_layout, OP)?;
+    convolve(operands, windows_of_images(params), 1, OP)
+}
+
+/// The same of channels in groups; see `in_groups`.
+pub(crate) fn conv2d_in_groups(
+    x: &Tensor,
+    w: &Tensor,
+    params: &ParamsConv2D,
+    groups: usize,
+) -> Result<Option<Tensor>> {
+    in_groups(
+        x,
+        w,
+        windows_of_images(params),
+        groups,
+        params.out_dims(),
+        "conv2d",
+    )
+}
+
+fn windows_of_images(params: &ParamsConv2D) -> Window {
+    Window {
         kernel: [params.k_h, params.k_w],
         padding: [params.padding; 2],
         stride: params.stride,
         dilation: params.dilation,
-    };
-    convolve(
-        same_types(x, w, layout, w_layout, "conv2d")?,
-        window,
-        "conv2d",
-    )
+    }
 }
 
 /// (b, c_in, l) with a kernel (c_in, c_out, k) to (b, c_out, l_out).
@@ -104,15 +143,45 @@ pub(super) struct Convolution<'a> {
     pub(super) window: Window,
     /// Of the result.
     pub(super) channels: usize,
+    /// Of channels, each convolved by itself.
+    groups: usize,
     /// Height and width of the result.
     pub(super) results: [usize; 2],
     /// Candle's name of the operation.
     name: &'static str,
 }
 
+/// One operation for all groups. Candle has one for each, since gradients are of each: `None` where there are to be some, and
+/// for one group and storages of other devices. `results` are a group's.
+fn in_groups(
+    x: &Tensor,
+    w: &Tensor,
+    window: Window,
+    groups: usize,
+    mut results: Vec<usize>,
+    name: &'static str,
+) -> Result<Option<Tensor>> {
+    let alike = w.dims()[0].is_multiple_of(groups);
+    if groups == 1 || !alike || x.track_op() || w.track_op() {
+        return Ok(None);
+    }
+    let ((x_storage, layout), (w_storage, w_layout)) =
+        (x.storage_and_layout(), w.storage_and_layout());
+    let (Storage::Rocm(of_x), Storage::Rocm(of_w)) = (&*x_storage, &*w_storage) else {
+        return Ok(None);
+    };
+    x_storage.same_device(&w_storage, name)?;
+    let operands = same_types(of_x, of_w, layout, w_layout, name)?;
+    let storage = convolve(operands, window, groups, name)?;
+    results[1] *= groups;
+    let made = from_storage(Storage::Rocm(storage), results, BackpropOp::none(), false);
+    Ok(Some(made))
+}
+
 fn convolve(
     (x, w): (Operand<'_>, Operand<'_>),
     window: Window,
+    groups: usize,
     name: &'static str,
 ) -> Result<RocmStorage> {
     let (images, kernels) = (images(x)?, images(w)?);
@@ -125,9 +194,13 @@ fn convolve(
         w: kernels,
         window,
         channels: kernels.shape[0],
+        groups,
         results: window.results([height, width])?,
         name,
     };
+    if groups > 1 {
+        return convolution.made_by(|y| convolution.gather(y));
+    }
     convolution.made_by(|y| {
         #[cfg(feature = "rocm-miopen")]
         if convolution.by_miopen(y)? {
@@ -159,6 +232,7 @@ fn convolve_transposed(
         w: kernels,
         window,
         channels: kernels.shape[1],
+        groups: 1,
         results: window.transposed_results([height, width], output_padding)?,
         name,
     };
@@ -188,6 +262,7 @@ impl Convolution<'_> {
             w: self.w,
             window: self.window,
             channels: self.channels,
+            groups: self.groups,
             results: self.results,
         }
     }
@@ -222,7 +297,7 @@ mod tests {
     use crate::rocm_backend::launcher::MAX_GRID_Y;
     use crate::rocm_backend::plan::im2col::MAX_PLACE;
     use crate::rocm_backend::testing::{gpu, launches_of};
-    use crate::{Device, Tensor};
+    use crate::Device;
 
     #[test]
     fn numbers_that_kernels_cannot_count_to_are_refused() -> Result<()> {
@@ -332,6 +407,44 @@ mod tests {
                 }
             }
         }
+        Ok(())
+    }
+
+    #[test]
+    fn groups_share_launches_unless_there_are_gradients() -> Result<()> {
+        let Some(device) = gpu("groups_share_launches_unless_there_are_gradients") else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        let (x, w) = (numbers(&[2, 12, 6, 5])?, numbers(&[24, 1, 3, 2])?);
+        let wanted = x.conv2d(&w, 1, 1, 1, 12)?.flatten_all()?;
+        let (x, w) = (x.to_device(&device)?, w.to_device(&device)?);
+        let kernels = |work: &dyn Fn() -> Result<Tensor>| -> Result<Vec<String>> {
+            let (result, launches) = launches_of(work);
+            let result = result?.flatten_all()?.to_vec1::<f32>()?;
+            assert_eq!(result, wanted.to_vec1::<f32>()?);
+            Ok(launches.into_iter().map(|launch| launch.kernel).collect())
+        };
+        assert_eq!(kernels(&|| x.conv2d(&w, 1, 1, 1, 12))?, ["conv2d_f32"]);
+        let variable = crate::Var::from_tensor(&w)?;
+        let of_each = kernels(&|| x.conv2d(&variable, 1, 1, 1, 12))?;
+        let convolutions = of_each.iter().filter(|kernel| *kernel == "conv2d_f32");
+        assert_eq!(convolutions.count(), 12, "a group each");
+        // In one dimension.
+        let (row, taps) = (
+            x.narrow(2, 0, 1)?.squeeze(2)?,
+            w.narrow(2, 0, 1)?.squeeze(2)?,
+        );
+        let (result, launches) = launches_of(|| row.conv1d(&taps, 0, 1, 1, 12));
+        let on_cpu = |tensor: &Tensor| tensor.to_device(&Device::Cpu);
+        let wanted = on_cpu(&row)?.conv1d(&on_cpu(&taps)?, 0, 1, 1, 12)?;
+        let flat = |tensor: &Tensor| tensor.flatten_all()?.to_vec1::<f32>();
+        assert_eq!(flat(&result?)?, flat(&wanted)?);
+        assert_eq!(launches.len(), 1);
+        // Groups of unlike sizes are Candle's affair.
+        let unlike = w.narrow(0, 0, 23)?;
+        let (_, launches) = launches_of(|| x.conv2d(&unlike, 1, 1, 1, 12));
+        assert!(launches.len() > 1);
         Ok(())
     }
 

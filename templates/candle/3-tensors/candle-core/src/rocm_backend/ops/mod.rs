@@ -41,6 +41,7 @@ pub(super) use binary::binary_impl;
 pub(crate) use cast::to_dtype;
 pub(super) use compare::cmp;
 pub(super) use conv::{conv1d, conv2d, conv_transpose1d, conv_transpose2d};
+pub(crate) use conv::{conv1d_in_groups, conv2d_in_groups};
 pub(super) use copy::{copy2d, copy_strided_src, try_clone};
 pub use experts::{moe_gemm, moe_gemm_gguf, Pairs};
 pub(super) use fill::{const_set, zeros_impl};

@@ -18,6 +18,8 @@ pub(crate) struct Convolution {
     pub(crate) window: Window,
     /// Of the result.
     pub(crate) channels: usize,
+    /// Of channels, each convolved by itself; one if it is transposed.
+    pub(crate) groups: usize,
     /// Height and width of the result.
     pub(crate) results: [usize; 2],
 }
@@ -123,6 +125,11 @@ impl Convolution {
         self.results[0] * self.results[1]
     }
 
+    /// Channels of a group's input.
+    pub(super) fn inputs(&self) -> usize {
+        self.x.shape[1] / self.groups
+    }
+
     /// Elements that are summed for a result, of one that is not transposed.
     pub(crate) fn depth(&self) -> usize {
         self.w.shape[1..].iter().product()
@@ -158,7 +165,51 @@ impl Convolution {
         choice: Choice,
         y: Pointer,
     ) -> Result<(), L::Error> {
-        let work = [Gathering::of(self, y)];
+        if self.groups > 1 {
+            return self.gather_groups(launcher, choice, y);
+        }
+        self.gather_channels(launcher, choice, self.channels, y)
+    }
+
+    /// A launch for all groups, or if they are few but large, those of each.
+    fn gather_groups<L: Launcher>(
+        &self,
+        launcher: &L,
+        choice: Choice,
+        y: Pointer,
+    ) -> Result<(), L::Error> {
+        let (inputs, channels) = (self.inputs(), self.channels / self.groups);
+        let all_at_once = self.groups > table::MOST_GROUPS || channels <= table::CHANNELS;
+        if all_at_once || matches!(choice.form, Some(Form::Plain)) {
+            return Gathering::of(self, self.channels, y).plainly(launcher, None);
+        }
+        for group in 0..self.groups {
+            let mut one = Self {
+                channels,
+                groups: 1,
+                ..*self
+            };
+            let size = self.x.size;
+            let first = group * channels;
+            one.x.shape[1] = inputs;
+            one.x.start = one.x.start.offset(group * inputs * one.x.strides[1] * size);
+            one.w.shape[0] = channels;
+            one.w.start = one.w.start.offset(first * one.w.strides[0] * size);
+            let written = y.offset(first * self.pixels() * size);
+            one.gather_channels(launcher, choice, self.channels, written)?;
+        }
+        Ok(())
+    }
+
+    /// Of images whose result has so many channels, of which these begin at `y`.
+    fn gather_channels<L: Launcher>(
+        &self,
+        launcher: &L,
+        choice: Choice,
+        channels: usize,
+        y: Pointer,
+    ) -> Result<(), L::Error> {
+        let work = [Gathering::of(self, channels, y)];
         match choice.form.unwrap_or_else(|| self.form(launcher, &work)) {
             Form::Tiles(tile) => Gathering::by_tiles(launcher, &work, tile, choice.parts),
             Form::Plain => work[0].plainly(launcher, None),
@@ -172,7 +223,7 @@ impl Convolution {
         choice: Choice,
         y: Pointer,
     ) -> Result<(), L::Error> {
-        let whole = Gathering::of(self, y);
+        let whole = Gathering::of(self, self.channels, y);
         let [rows, columns] = self.results.map(|size| size.min(self.window.stride));
         let few = rows * columns <= table::MOST_PHASES;
         if few || choice.form.is_some() {
@@ -187,27 +238,29 @@ impl Convolution {
     }
 
     /// The form that pays for this work: tiles where there are channels to share inputs, or too few results to fill the
-    /// card, of long sums.
+    /// card, of long sums; but where each of the work's launches is worth its time.
     fn form(&self, launcher: &impl Launcher, work: &[Gathering<'_>]) -> Form {
         let Some((tile, packed)) = self.tiles(launcher.tuning()) else {
             return Form::Plain;
         };
-        let batch = self.x.shape[0];
-        let results = batch * work.iter().map(Gathering::pixels).sum::<usize>();
+        let (card, limits) = (launcher.card(), launcher.limits());
+        let results = self.x.shape[0] * work.iter().map(Gathering::pixels).sum::<usize>();
         let depth = work.iter().map(Gathering::depth).max().unwrap_or(0);
-        let blocks = table::BLOCKS_PER_PROCESSOR * launcher.card().multiprocessors;
-        let idle = results < table::BLOCK * blocks && depth >= table::LEAST_TERMS;
-        let blocks_y = launcher.limits().blocks_y;
-        let most = tile.channels * blocks_y;
-        if self.channels > most || self.channels <= table::CHANNELS && !idle {
+        let full = table::BLOCK * table::BLOCKS_PER_PROCESSOR * card.multiprocessors;
+        let idle = results < full && depth >= table::LEAST_TERMS;
+        let most = tile.channels * limits.blocks_y;
+        let threads = results * self.channels.div_ceil(table::CHANNELS);
+        let busy = table::BUSY_TERM * threads / (card.multiprocessors * table::THREADS);
+        let plainly = depth * busy.max(table::IDLE_TERM);
+        let few = self.channels <= table::CHANNELS && !idle;
+        if few || self.channels > most || plainly < work.len() * limits.launch_time {
             return Form::Plain;
         }
         let [_, inputs, ..] = self.x.shape;
         let gathers = depth / inputs.max(1) * self.channels.div_ceil(tile.channels);
         let products = results * depth * self.channels.next_multiple_of(tile.channels);
-        let pays =
-            gathers >= table::PACKED_GATHERS && products >= launcher.limits().packed_products;
-        let packed = packed.filter(|_| pays && Gathering::are_worth_packing(work, blocks_y));
+        let pays = gathers >= table::PACKED_GATHERS && products >= limits.packed_products;
+        let packed = packed.filter(|_| pays && Gathering::are_worth_packing(work, limits.blocks_y));
         Form::Tiles(packed.unwrap_or(tile))
     }
 

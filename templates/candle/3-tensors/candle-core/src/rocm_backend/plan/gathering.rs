@@ -27,8 +27,8 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    /// From a window to the kernels as they are.
-    pub(super) fn of(of: &'a Convolution, y: Pointer) -> Self {
+    /// From a window to the kernels as they are; images of the result have so many channels, from those at `y` on.
+    pub(super) fn of(of: &'a Convolution, channels: usize, y: Pointer) -> Self {
         let [height, width] = of.results;
         let row = width as i64;
         let plane = height as i64 * row;
@@ -42,7 +42,7 @@ impl<'a> Gathering<'a> {
             dilation: of.window.dilation,
             results: of.results,
             y,
-            output: [of.channels as i64 * plane, plane, row, 1],
+            output: [channels as i64 * plane, plane, row, 1],
         }
     }
 
@@ -98,7 +98,7 @@ impl<'a> Gathering<'a> {
 
     /// Elements that are summed for a result.
     pub(super) fn depth(&self) -> usize {
-        self.of.x.shape[1] * self.kernel[0] * self.kernel[1]
+        self.of.inputs() * self.kernel[0] * self.kernel[1]
     }
 
     /// Launches of whole images, as kernels without tiles take them; transposed ones know their steps.
@@ -112,7 +112,8 @@ impl<'a> Gathering<'a> {
             Some(_) => &table::CONV_TRANSPOSE2D,
         };
         let kernel = op.form(table::FORM_PLAIN, &[self.of.element])?;
-        let blocks_y = self.of.channels.div_ceil(table::CHANNELS);
+        let of_group = (self.of.channels / self.of.groups).div_ceil(table::CHANNELS);
+        let blocks_y = of_group * self.of.groups;
         let blocks_y = blocks_y.min(launcher.limits().blocks_y);
         self.for_images(self.images_at_once(launcher), |part| {
             let launch = Launch::new(launcher, kernel);
@@ -177,7 +178,8 @@ impl<'a> Gathering<'a> {
     }
 
     fn pack(&self, pixels: usize) -> KernelConvolution {
-        let [_, in_channels, in_height, in_width] = self.of.x.shape;
+        let [_, _, in_height, in_width] = self.of.x.shape;
+        let in_channels = self.of.inputs();
         // Where no tap reaches a result, there is no channel either: sizes that are divided by are not 0.
         let in_channels = if self.depth() == 0 { 0 } else { in_channels };
         KernelConvolution {
@@ -186,6 +188,7 @@ impl<'a> Gathering<'a> {
             pixels: pixels as u32,
             out_channels: self.of.channels as u32,
             in_channels: in_channels as u32,
+            groups: self.of.groups as u32,
             in_height: in_height as u32,
             in_width: in_width as u32,
             kernel_height: Divisor::of(self.kernel[0].max(1)),
@@ -466,6 +469,7 @@ struct KernelConvolution {
     pixels: u32,
     out_channels: u32,
     in_channels: u32,
+    groups: u32,
     in_height: u32,
     in_width: u32,
     kernel_height: Divisor,

@@ -1,7 +1,7 @@
 //! The card that launches are planned for, and the launcher that makes them.
 use super::family::Tuning;
 use super::launch::{Launch, Pointer};
-use super::table::conv::PACKED_FROM;
+use super::table::conv::{LAUNCH_TIME, PACKED_FROM};
 use super::table::permute::LEAST_TILES;
 use std::fmt;
 
@@ -30,6 +30,8 @@ pub(crate) struct Limits {
     pub(crate) least_tiles: usize,
     /// Products of numbers in a convolution that are worth packing its operands; with fewer, launches take longer.
     pub(crate) packed_products: usize,
+    /// What a launch of a convolution costs, in nanoseconds: as much time as it has to save.
+    pub(crate) launch_time: usize,
 }
 
 impl Limits {
@@ -40,6 +42,7 @@ impl Limits {
         blocks_y: 65535,
         least_tiles: LEAST_TILES,
         packed_products: PACKED_FROM,
+        launch_time: LAUNCH_TIME,
     };
 }
 
