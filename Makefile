@@ -22,7 +22,7 @@ JOBS ?= 2
 PARTS := releases newest-release backend-tests kernel-tests mutations sabotage attacks code-objects machine-code model-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu amdgpu-tables planner bench-gpu bench-host rocm-toolchain code-objects machine-code model-tests \
+.PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu amdgpu-tables planner bench-gpu bench-models bench-host rocm-toolchain code-objects machine-code model-tests \
 	kernel-tests backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format \
 	regen acceptance bench clean
 
@@ -91,6 +91,9 @@ planner: ## Build the backend's launch planner, for the kernel tests and `bench`
 
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
+
+bench-models: workbench ## Time whole models in patched Candle on this machine's GPU (FEATURES=cuda,rocm: Candle CUDA's backend, too).
+	cargo run --quiet --release --manifest-path benchmarks/models/Cargo.toml --features $(or $(FEATURES),rocm) -- models
 
 bench-host: setup ## Measure the host's cost of a small operation in patched Candle, on this machine's device (a release build: minutes).
 	$(BIN)/python -m benchmarks.overhead $(CANDLE)
