@@ -18,6 +18,7 @@ from codegen.device.planner import plan
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import DTYPES, Kind, dtype
 from codegen.kernels.layout import View
+from codegen.kernels.loader import load_families
 from kernels.cases import random_values
 from kernels.compare import assert_within
 from kernels.images import image_views, unit, with_few_blocks
@@ -32,7 +33,13 @@ if TYPE_CHECKING:
     Pair = tuple[int, int]
     Reference = Callable[["Array", "Array", "Case"], "Array"]
 
-TILES = [(form, t) for form, types in conv.FORMS.items() for t in DTYPES if t.name in types]
+TILES = [
+    (f"{kernel.op.name}_{kernel.variant.name}", kernel.type)
+    for family in load_families()
+    if family.name == "conv"
+    for kernel in family.kernels
+    if kernel.variant.constants
+]
 """Kernels with tiles, and the types that they are made for."""
 
 

@@ -1,5 +1,5 @@
 //! Convolutions that nobody chose: forward, and the two that gradients are, as Candle's `backprop` asks for them.
-use crate::{devices, difference, report, seconds, Work};
+use crate::{devices, measured, report, Work};
 use candle::{DType, Device, Result, Tensor};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -149,15 +149,7 @@ impl Convolution {
             let run = Box::new(move || self.compute(&a, &b));
             works.push(Work { device, run });
         }
-        let results = works
-            .iter()
-            .map(|work| (work.run)())
-            .collect::<Result<Vec<_>>>()?;
-        let apart = match results.as_slice() {
-            [first, .., last] => Some(difference(first, last)?),
-            _ => None,
-        };
-        Ok((seconds(&works)?, apart))
+        measured(&works)
     }
 
     /// Groups as Candle computes them: one by one.

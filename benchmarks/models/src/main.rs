@@ -38,6 +38,17 @@ struct Work<'a> {
     run: Box<dyn Fn() -> Result<Tensor> + 'a>,
 }
 
+/// Seconds of each piece of work, and how far the last one's result is from the first one's.
+fn measured(works: &[Work<'_>]) -> Result<(Vec<f64>, Option<f64>)> {
+    let results = works.iter().map(|work| (work.run)());
+    let results = results.collect::<Result<Vec<_>>>()?;
+    let apart = match results.as_slice() {
+        [first, .., last] => Some(difference(first, last)?),
+        _ => None,
+    };
+    Ok((seconds(works)?, apart))
+}
+
 /// Seconds of each piece of work, in turns.
 fn seconds(works: &[Work<'_>]) -> Result<Vec<f64>> {
     let mut best = vec![f64::INFINITY; works.len()];

@@ -1,5 +1,5 @@
 //! Whole models with made-up weights, and a step of training.
-use crate::{devices, difference, report, seconds, Work};
+use crate::{devices, measured, report, seconds, Work};
 use candle::{DType, Device, Module, ModuleT, Result, Shape, Tensor};
 use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Conv2dConfig, Init, Linear, Optimizer, VarBuilder, VarMap};
@@ -88,19 +88,8 @@ fn images(
         });
     }
     let name = format!("{name} {dtype:?}, {batch} images");
-    timed(&name, devices, &works)
-}
-
-fn timed(name: &str, devices: &[(&str, Device)], works: &[Work<'_>]) -> Result<()> {
-    let results: Result<Vec<_>> = works.iter().map(|work| (work.run)()).collect();
-    match results {
-        Ok(results) => {
-            let apart = match results.as_slice() {
-                [first, .., last] => Some(difference(first, last)?),
-                _ => None,
-            };
-            report(name, devices, &seconds(works)?, apart);
-        }
+    match measured(&works) {
+        Ok((times, apart)) => report(&name, devices, &times, apart),
         Err(error) => println!("{name}: {error}"),
     }
     Ok(())

@@ -10,20 +10,6 @@ if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
 
 
-FORMS = {
-    "conv2d_tiled_16": frozenset({"bf16", "f16", "f32", "f64"}),
-    "conv2d_tiled_64": frozenset({"bf16", "f16", "f32", "f64"}),
-    "conv2d_tiled_packed_64": frozenset({"bf16", "f16", "f32", "f64"}),
-    "conv2d_matrix_16": frozenset({"bf16", "f16"}),
-    "conv2d_matrix_64": frozenset({"bf16", "f16"}),
-    "conv2d_matrix_128": frozenset({"bf16", "f16"}),
-    "conv2d_matrix_packed_16": frozenset({"bf16", "f16"}),
-    "conv2d_matrix_packed_64": frozenset({"bf16", "f16"}),
-    "conv2d_matrix_packed_128": frozenset({"bf16", "f16"}),
-}
-"""Kernels whose blocks compute tiles, and the types that they are made for."""
-
-
 def conv2d(
     kernels: Kernels,
     x: Tensor,
@@ -38,7 +24,8 @@ def conv2d(
     """(b, c_in, h, w) with a kernel (c_out, c_in, k_h, k_w) to (b, c_out, h_out, w_out).
 
     Where the kernel has fewer input channels, there are so many groups that each has its own; c_out is of all of them.
-    `form` asks for conv2d or one of FORMS, which takes each sum in so many `parts`; the sizes decide what is not given.
+    `form` asks for conv2d, or for a kernel with tiles by its name without the type (conv2d_tiled_16), which takes each
+    sum in so many `parts`; the sizes decide what is not given.
     """
     sizes = (size + 2 * padding - dilation * (k - 1) for size, k in zip(x.shape[2:], w.shape[2:], strict=True))
     results = [_results(span, stride) for span in sizes]
@@ -90,7 +77,7 @@ def conv_transpose2d(
     """(b, c_in, h, w) with a kernel (c_in, c_out, k_h, k_w) to (b, c_out, h_out, w_out).
 
     h_out is (h - 1) * stride + dilation * (k_h - 1) + output_padding + 1 - 2 * padding, and so is w_out. `form` and
-    `parts` as for conv2d; one of FORMS computes the result in `stride` times `stride` launches.
+    `parts` as for conv2d; a kernel with tiles computes the result in `stride` times `stride` launches.
     """
     results = [
         transposed_size(size, k, stride, padding, output_padding, dilation)
