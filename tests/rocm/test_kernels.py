@@ -20,6 +20,7 @@ from codegen.kernels.code_object import read_kernels
 from codegen.kernels.compile import compile_kernels
 from codegen.kernels.instructions import check_instructions, needing, read_instructions
 from codegen.kernels.loader import LoadedFamily, load_families
+from codegen.kernels.model import Need
 from codegen.kernels.render import Sources, render_sources
 from codegen.kernels.resources import check_resources, read_resources
 from codegen.paths import repository_root
@@ -61,7 +62,8 @@ def test_all_architectures_without_spills_and_within_budgets() -> None:
 def test_kernels_have_the_dot_and_matrix_instructions_that_they_need() -> None:
     names = [each.name for each in parse_architectures(os.environ.get("ARCH", "all"))]
     of_them = needing(families())
-    assert of_them == {"expert_blocks", "quantized", "sdpa"}
+    halves = {loaded.name for loaded in families() if any(op.needs is Need.HALVES for op in loaded.family.ops)}
+    assert (of_them, halves) == ({"conv", "expert_blocks", "quantized", "sdpa"}, {"conv", "sdpa"})
 
     objects = compile_kernels(
         render_sources([loaded for loaded in families() if loaded.name in of_them]), names, real_toolchain()
@@ -72,7 +74,7 @@ def test_kernels_have_the_dot_and_matrix_instructions_that_they_need() -> None:
     assert [(each.family, each.architecture.name) for each in found] == [(f, n) for f in sorted(of_them) for n in names]
     for each in found:
         used = {name for count in each.kernels.values() for name in count}
-        there = each.architecture.halves if each.family == "sdpa" else each.architecture.dot4
+        there = each.architecture.halves if each.family in halves else each.architecture.dot4
         assert bool(used) is (there is not None), (each.family, each.architecture.name)
 
 
