@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,7 +81,10 @@ def for_a_person() -> bool:
 
 
 def console(*, stderr: bool = False, **options: Any) -> Console:
-    """rich's console, which shows text as `shown` does and colours it itself."""
+    """rich's console, which shows text as `shown` does and colours it itself.
+
+    `NO_COLOR` (https://no-color.org) takes the colours away, `CLICOLOR_FORCE` gives them to a pipe, too.
+    """
     from rich.console import Console
     from rich.segment import Segment
 
@@ -93,4 +96,11 @@ def console(*, stderr: bool = False, **options: Any) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would end the process with 1, which means "changes needed"
 
-    return Shown(stderr=stderr, **options)
+    return Shown(stderr=stderr, color_system=_colours(), **options)
+
+
+def _colours() -> Literal["auto", "standard"] | None:
+    """Which colours rich may use: those that the terminal has, unless variables say otherwise."""
+    if os.environ.get("NO_COLOR"):
+        return None
+    return "standard" if os.environ.get("CLICOLOR_FORCE", "0") != "0" else "auto"

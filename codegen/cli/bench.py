@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from codegen import terminal
-from codegen.cli.options import as_json, note
+from codegen.cli import options
+from codegen.cli.options import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,6 +55,8 @@ _file = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="With --against: how many times as long counts as slower.",
 )
+@options.quiet
+@options.verbose
 @as_json
 @click.pass_context
 def command(
@@ -66,6 +69,8 @@ def command(
     plot_to: Path | None,
     against: Path | None,
     factor: float,
+    quiet: bool,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Time every kernel family on the GPU, alternating with PyTorch if it is installed, and check each result.
@@ -79,20 +84,25 @@ def command(
     from codegen.bench.run import Bench
     from codegen.device.hip import HipError
     from codegen.errors import ExitCode
+    from codegen.watch import watching
 
+    told = options.verbosity(quiet=quiet, verbose=verbose)
     is_drawn = bool(count or numbers)
     chosen = _chosen(wanted, numbers or range(1, 1 + (count or 0)), seed)
     bench = Bench()
     measured: list[Measured] = []
     failures: list[str] = []
-    for number, row in enumerate(chosen, 1):
-        try:
-            measured.append(bench.measured(row))
-        except (HipError, RuntimeError) as error:  # PyTorch's errors are RuntimeErrors
-            if not is_drawn:
-                raise
-            failures.append(f"{row.name}: {error}")
-        note(f"{number} of {len(chosen)}: {row.name}")
+    with watching(len(chosen), told) as watch:
+        for row in chosen:
+            watch.start(row.name)
+            try:
+                measured.append(bench.measured(row))
+                watch.end("measured")
+            except (HipError, RuntimeError) as error:  # PyTorch's errors are RuntimeErrors
+                watch.end("FAILED", str(error))
+                if not is_drawn:
+                    raise
+                failures.append(f"{row.name}: {error}")
     drawn_with = seed if is_drawn else None
     run = Run(bench.device.target, bench.device.architecture, tuple(measured), tuple(failures), drawn_with)
     if as_json:

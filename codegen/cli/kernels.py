@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import click
 
 from codegen import terminal
-from codegen.cli.options import as_json, note, progress
+from codegen.cli import options
+from codegen.cli.options import as_json, note
 
 if TYPE_CHECKING:
     from codegen.kernels.compile import CodeObject
     from codegen.kernels.loader import LoadedFamily
     from codegen.rocm.toolchain import Toolchain
+    from codegen.watch import Verbosity
 
 SCHEMA_VERSION = 1
 
@@ -83,8 +86,10 @@ _architectures = click.option(
 @click.option(
     "--to", "folder", type=click.Path(file_okay=False, path_type=Path), help="Output folder instead of build/kernels."
 )
+@options.quiet
+@options.verbose
 @as_json
-def build(*, names: str, folder: Path | None, as_json: bool) -> None:
+def build(*, names: str, folder: Path | None, quiet: bool, verbose: bool, as_json: bool) -> None:
     """Compile every kernel to code objects, DIR/<arch>/<family>.hsaco, and check them against their specs.
 
     No kernel may spill or exceed its budget. Those that need dot or matrix instructions must have them where the
@@ -98,7 +103,7 @@ def build(*, names: str, folder: Path | None, as_json: bool) -> None:
     from codegen.kernels.resources import check_resources, read_resources
 
     started = time.monotonic()
-    families, toolchain, objects = _compiled(names, folder)
+    families, toolchain, objects = _compiled(names, folder, options.verbosity(quiet=quiet, verbose=verbose))
     found = read_resources(objects)
     check_resources(found, families)
     disassembler = _disassembler(toolchain)
@@ -124,8 +129,10 @@ def build(*, names: str, folder: Path | None, as_json: bool) -> None:
 @command.command("resources")
 @_architectures
 @click.option("--family", help="Show only this family.")
+@options.quiet
+@options.verbose
 @as_json
-def resources(*, names: str, family: str | None, as_json: bool) -> None:
+def resources(*, names: str, family: str | None, quiet: bool, verbose: bool, as_json: bool) -> None:
     """Show registers, LDS, spills and occupancy of every kernel on every architecture.
 
     Behind them come its dot and matrix instructions and how often its code has each.
@@ -133,7 +140,7 @@ def resources(*, names: str, family: str | None, as_json: bool) -> None:
     from codegen.kernels.instructions import read_instructions
     from codegen.kernels.resources import read_resources
 
-    _, toolchain, objects = _compiled(names, None)
+    _, toolchain, objects = _compiled(names, None, options.verbosity(quiet=quiet, verbose=verbose))
     shown = [each for each in objects if family in (None, each.family)]
     found = read_resources(shown)
     disassembler = _disassembler(toolchain)
@@ -188,25 +195,29 @@ def _disassembler(toolchain: Toolchain) -> Path | None:
         return None
 
 
-def _compiled(names: str, folder: Path | None) -> tuple[tuple[LoadedFamily, ...], Toolchain, tuple[CodeObject, ...]]:
+def _compiled(
+    names: str, folder: Path | None, told: Verbosity
+) -> tuple[tuple[LoadedFamily, ...], Toolchain, tuple[CodeObject, ...]]:
     """Code objects of all families for the named architectures, and what compiled them."""
     from codegen.kernels.architectures import parse_architectures
     from codegen.kernels.compile import compile_kernels
     from codegen.kernels.loader import load_families
     from codegen.kernels.render import render_sources
     from codegen.rocm.toolchain import find_toolchain
+    from codegen.watch import watching
 
     families = load_families()
     chosen = [each.name for each in parse_architectures(names)]
     toolchain = find_toolchain()
     note(f"compiling with {toolchain}")
-    objects = compile_kernels(
-        render_sources(families),
-        chosen,
-        toolchain,
-        folder,
-        progress=lambda made: progress(f"{made.architecture} {made.family} {made.seconds:.1f} s"),
-    )
+    turn = Lock()
+
+    def tell(made: CodeObject) -> None:
+        with turn:
+            watch.ended(f"{made.family} for {made.architecture}", "compiled", made.seconds)
+
+    with watching(len(families) * len(chosen), told) as watch:
+        objects = compile_kernels(render_sources(families), chosen, toolchain, folder, progress=tell)
     return families, toolchain, objects
 
 

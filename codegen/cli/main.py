@@ -81,6 +81,15 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        from codegen.spec.wording import did_you_mean
+
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            nearest = did_you_mean(args[0], COMMANDS) or "."
+            raise click.UsageError(f"{error.message.removesuffix('.')}{nearest}", ctx) from None
+
     def make_context(self, *arguments: Any, **named: Any) -> click.Context:
         with _ended_from_outside():  # the help page is printed here
             return super().make_context(*arguments, **named)

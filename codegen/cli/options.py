@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from codegen.plan.model import Decision
     from codegen.plan.program import ProgramPlan
     from codegen.record.swaps import Discarded
+    from codegen.watch import Verbosity
     from codegen.workspace.workspace import Workspace
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -41,9 +42,21 @@ as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, 
 leave_unknown: Callable[[Any], Any] = click.option(
     "--leave-unknown", is_flag=True, help="Leave unknown sites as they are, and name them."
 )
+quiet: Callable[[Any], Any] = click.option("--quiet", "-q", is_flag=True, help="Say nothing while it works.")
+verbose: Callable[[Any], Any] = click.option("--verbose", "-v", is_flag=True, help="Show each message of each step.")
 force: Callable[[Any], Any] = click.option(
     "--force", is_flag=True, help="Overwrite files that were edited by hand; the files are listed and backed up first."
 )
+
+
+def verbosity(*, quiet: bool, verbose: bool) -> Verbosity:
+    """How much is told of long work. Raises UsageError for both flags."""
+    from codegen.errors import UsageError
+    from codegen.watch import Verbosity
+
+    if quiet and verbose:
+        raise UsageError("--quiet and --verbose contradict each other", remedy="give one of them")
+    return Verbosity.QUIET if quiet else Verbosity.VERBOSE if verbose else Verbosity.USUAL
 
 
 def note_that_code_runs(what: str) -> None:

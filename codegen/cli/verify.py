@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +11,19 @@ from codegen import terminal
 from codegen.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from codegen.plan.model import Plan
     from codegen.verify.doctor import Check
-    from codegen.verify.judge import StepResult
+    from codegen.verify.judge import Attempt, StepResult
+    from codegen.verify.kept import Kept
     from codegen.verify.machine import Machine
     from codegen.verify.modelled import Modelled
+    from codegen.verify.patched_tree import Subject
+    from codegen.verify.run import Bench
     from codegen.verify.steps import Step
     from codegen.verify.target import Device
+    from codegen.watch import Watch
 
 LAST_PHASE = 7
 TENSORS = 3
@@ -60,6 +63,9 @@ TENSORS = 3
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the scratch copy, cargo's target folder and the logs (several GB).",
 )
+@click.option("--fresh", is_flag=True, help="Do every step, also those that passed in a run that was interrupted.")
+@options.quiet
+@options.verbose
 @options.leave_unknown
 @options.offline
 @options.as_json
@@ -77,6 +83,9 @@ def command(
     package: tuple[str, ...],
     test_timeout: float | None,
     work: Path | None,
+    fresh: bool,
+    quiet: bool,
+    verbose: bool,
     leave_unknown: bool,
     offline: bool,
     as_json: bool,
@@ -98,14 +107,16 @@ def command(
     from codegen.verify.judge import refuse_failures
     from codegen.verify.machine import Machine
     from codegen.verify.patched_tree import Subject
-    from codegen.verify.results import OF_VERIFY, append, found_by_verify
+    from codegen.verify.results import OF_VERIFY, append, found_by_verify, last_seconds
     from codegen.verify.run import TEST_TIMEOUT, Bench, run_steps
     from codegen.verify.scratch import ScratchTree
     from codegen.verify.steps import choose_steps
     from codegen.verify.surroundings import left_behind
     from codegen.verify.target import choose_device, named_target
     from codegen.verify.test_names import names_of_step
+    from codegen.watch import watching
 
+    told = options.verbosity(quiet=quiet, verbose=verbose)
     machine = Machine.here()
     require_programs(["cargo", "rustc", "rustfmt"], which=machine.which)
     kind, card = named_target(target)
@@ -124,21 +135,29 @@ def command(
     specs = load_specs()
     present = {each.phase for each in plan.phases}
     options.note_that_code_runs("verify")
-    with _progress() as report:
+    expected = last_seconds(folder / OF_VERIFY, plan, device)
+    with watching(len(steps), told) as watch:
         bench = Bench(
             scratch=ScratchTree(folder / "trees" / plan.release, folder / "target"),
             logs=logs,
             device=device,
             which=machine.which,
-            device_variables=_device_variables(device, steps, machine, logs, report),
+            device_variables=_device_variables(device, steps, machine, logs, watch.message),
             modelled=on_model,
             expected=lambda step: names_of_step(subject, step, variants=TENSORS in present),
             waiting=waiting_tests(specs.phases, plan.release, present),
             pins=specs.candle.pins_of(plan.release),
             test_timeout=test_timeout or TEST_TIMEOUT,
-            on_message=report,
+            on_message=watch.message,
         )
-        results = run_steps(steps, subject, bench, on_start=lambda step: report(step.title))
+        results = run_steps(
+            steps,
+            subject,
+            bench,
+            on_start=lambda step: watch.start(step.title, expected.get(step.id)),
+            on_end=lambda done: _tell(watch, done),
+            kept=None if fresh else lambda: _kept(bench, subject, machine, test_timeout),
+        )
     found = found_by_verify(results, candle=candle, plan=plan, phase=last, packages=package, device=device)
     if (unwritten := append(folder / OF_VERIFY, found)) is not None:
         terminal.note(unwritten)
@@ -223,15 +242,41 @@ def _default_work() -> Path:
     return default_cache() / "verify"
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """A line on stderr that shows what cargo is doing; nothing when stderr is not a terminal."""
-    console = terminal.console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _line: None
+def _kept(bench: Bench, subject: Subject, machine: Machine, test_timeout: float | None) -> Kept:
+    """The steps of a run that was interrupted, as far as nothing has changed since."""
+    from codegen.verify.kept import Kept, state_of
+    from codegen.verify.surroundings import inherited
+
+    variables = {**inherited(emulated=bench.device.emulated), **bench.device_variables}
+    programs = {name: machine.first_line(name, "--version") for name in ("cargo", "rustc")}
+    more = (repr(bench.device), repr(test_timeout), repr(bench.modelled is not None))
+    state = state_of(subject, programs=programs, variables=variables, more=more)
+    return Kept(bench.logs, bench.scratch.root, state)
+
+
+def _tell(watch: Watch, done: Attempt | StepResult) -> None:
+    """A line about a step that has ended."""
+    from codegen.verify.judge import Attempt, Verdict
+
+    if isinstance(done, Attempt):
+        well = done.run is not None and done.run.ok
+        watch.end(
+            "built with warnings" if well else "does not build",
+            "the unpatched tree is built for comparison when all other steps are done",
+        )
         return
-    with console.status("") as status:
-        yield lambda line: status.update(line)
+    detail = done.told.removeprefix(f"{Verdict.SKIPPED}: ")
+    if done.verdict is Verdict.FAILED and done.log is not None:
+        detail = f"{detail}; {done.log} ends with: {_last_line(done.log)}"
+    watch.end(done.verdict, detail, done=done.verdict is not Verdict.SKIPPED and done.earlier is None)
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1].strip() if lines else ""
 
 
 def _print(title: str, checks: Sequence[Check], results: Sequence[StepResult]) -> None:

@@ -43,7 +43,7 @@ def verification_document(
         **about,
         "passed": all_passed(results),
         "checks": [_check(check) for check in checks],
-        "steps": [_step(result) for result in results],
+        "steps": [step_document(result) for result in results],
     }
 
 
@@ -62,7 +62,7 @@ def steps_table(results: Iterable[StepResult]) -> Table:
     table = _table("step", "verdict", "time", "detail")
     for result in results:
         seconds = f"{result.seconds:.1f} s" if result.verdict is not Verdict.SKIPPED else ""
-        detail = result.detail.removeprefix(f"{Verdict.SKIPPED}: ")
+        detail = result.told.removeprefix(f"{Verdict.SKIPPED}: ")
         detail = detail if result.ran_on is None else f"{result.ran_on}: {detail}"
         table.add_row(_plain(result.step.title), _coloured(result.verdict, result.verdict), seconds, _plain(detail))
     return table
@@ -118,7 +118,10 @@ def _check(check: Check) -> dict[str, Any]:
     }
 
 
-def _step(result: StepResult) -> dict[str, Any]:
+def step_document(result: StepResult) -> dict[str, Any]:
+    """A step in JSON; one of an earlier run as it was there, with its time."""
+    if result.earlier is not None:
+        return {**result.earlier.document, "passed_before": result.earlier.at}
     return {
         "id": result.step.id,
         "title": result.step.title,
@@ -127,6 +130,7 @@ def _step(result: StepResult) -> dict[str, Any]:
         "detail": result.detail,
         "ran_on": result.ran_on,
         "seconds": round(result.seconds, 1),
+        "passed_before": None,
         "log": str(result.log) if result.log else None,
         "complaints": list(result.complaints),
         "findings": [_finding(finding) for finding in result.findings],

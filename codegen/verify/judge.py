@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codegen.errors import Problem, VerificationFailed
 from codegen.verify.evidence import SHOWN, judge_tests, observed
@@ -12,7 +12,7 @@ from codegen.verify.provenance import TracedDiagnostic, trace, trace_all
 from codegen.verify.steps import PassCriterion, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from codegen.verify.cargo import CargoRun
@@ -39,6 +39,16 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Earlier:
+    """A run that was interrupted, in which a step passed."""
+
+    at: str
+    """In UTC, `2026-11-24T08:30:00Z`."""
+    document: Mapping[str, Any]
+    """The step as that run would have shown it in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """A step and what came of it."""
 
@@ -62,6 +72,14 @@ class StepResult:
     """What its test programs did."""
     pinned: tuple[Pinned, ...] = ()
     """The dependencies that it was built with and whose versions the specs name."""
+    earlier: Earlier | None = None
+    """Where it passed, if that was in a run before this one."""
+
+    @property
+    def told(self) -> str:
+        """The detail, and when that was seen if it was not in this run."""
+        when = "" if self.earlier is None else f"at {self.earlier.at}, in a run that was interrupted: "
+        return f"{when}{self.detail}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Record(Model):
         parts = {"steps": self.steps, "files": self.files}
         lines = [f'{{\n  "schema_version": {self.schema_version}']
         for name, runs in parts.items():
-            rows = ",\n".join(f"    {json.dumps(run.model_dump(mode='json'), ensure_ascii=False)}" for run in runs)
+            rows = ",\n".join(f"    {json.dumps(_shown(run), ensure_ascii=False)}" for run in runs)
             lines.append(f'  "{name}": [\n{rows}\n  ]' if runs else f'  "{name}": []')
         return ",\n".join(lines) + "\n}\n"
 
@@ -96,6 +96,11 @@ def results_below(folders: Iterable[Path]) -> list[Found]:
     """All that runs left in these folders. Raises InputOutputError for a line that is no result."""
     names = (OF_VERIFY, OF_PYTEST)
     return [found for folder in folders for name in names if (folder / name).is_file() for found in read(folder / name)]
+
+
+def _shown(run: Model) -> dict[str, object]:
+    """As it stands in the record: how long this machine took says nothing elsewhere."""
+    return run.model_dump(mode="json", exclude={"seconds"})
 
 
 def _key(run: StepRun) -> tuple[str, ...]:

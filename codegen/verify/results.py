@@ -52,6 +52,8 @@ class StepRun(Model):
     ran_on: str | None = None
     """What the loaded libraries said that they are."""
     detail: str = ""
+    seconds: float | None = None
+    """How long it took; runs of old do not say."""
 
     @property
     def day(self) -> str:
@@ -121,15 +123,30 @@ def found_by_verify(
                 packages=tuple(sorted(packages)),
                 device=device.label if result.step.device else None,
                 phase=phase,
-                at=at,
+                at=result.earlier.at if result.earlier is not None else at,
                 tool=__version__,
                 verdict=result.verdict,
                 ran_on=result.ran_on,
                 detail=result.detail,
+                seconds=round(result.seconds, 1),
             ),
         )
         for result in results
     ]
+
+
+def last_seconds(file: Path, plan: Plan, device: Device) -> dict[str, float]:
+    """How long each step of this release took in its last run here, by its id; nothing where nobody knows."""
+    about = (plan.release, plan.gating, plan.runtime)
+    try:
+        found = [each.found for each in read(file) if isinstance(each, FoundByVerify)]
+    except (OSError, InputOutputError):
+        return {}
+    return {
+        run.step: run.seconds
+        for run in found
+        if run.seconds and (run.release, run.gating, run.runtime) == about and run.device in (None, device.label)
+    }
 
 
 def append(file: Path, found: Iterable[Found]) -> str | None:

@@ -15,7 +15,7 @@ from codegen.verify.cuda_oracle import stub_overlay
 from codegen.verify.device_use import RECORD, read_use
 from codegen.verify.evidence import Demands, ExpectedNames
 from codegen.verify.feature_examples import fitted, left_out
-from codegen.verify.judge import Attempt, StepResult, judged, needs_baseline
+from codegen.verify.judge import Attempt, StepResult, Verdict, judged, needs_baseline
 from codegen.verify.libtest import run_tests
 from codegen.verify.pins import hold
 from codegen.verify.scratch import CARGO_LOCK, ScratchTree, member_manifests
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from codegen.spec.model import Pin
     from codegen.verify.device_use import DeviceUse
     from codegen.verify.expected_failures import WaitingTest
+    from codegen.verify.kept import Kept
     from codegen.verify.modelled import Modelled
     from codegen.verify.patched_tree import Subject
     from codegen.verify.target import Device, DevicePass
@@ -219,22 +220,45 @@ def run_steps(
     bench: Bench,
     *,
     on_start: Callable[[Step], None] = lambda _step: None,
+    on_end: Callable[[Attempt | StepResult], None] = lambda _done: None,
+    kept: Callable[[], Kept] | None = None,
 ) -> tuple[StepResult, ...]:
     """Carry out the steps in order; a failed one does not stop the others.
 
     The unpatched tree is built for comparison after all of them, each command once: changing the scratch tree back and
-    forth would make cargo compile every crate of the workspace anew each time.
+    forth would make cargo compile every crate of the workspace anew each time. `on_end` gets the attempt of a step
+    whose result has to wait for that. `kept` is asked for the steps that passed in a run that was interrupted; those of
+    this run are kept as soon as they have passed, and forgotten when it ends.
     """
-    attempts = []
+    done: list[Attempt | StepResult] = []
     with bench.scratch.exclusive(bench.on_message):
+        before = kept() if kept is not None else None
         for step in steps:
             on_start(step)
-            attempts.append(_attempt(step, subject, bench))
-        baselines = _baselines(attempts, subject, bench)
+            passed = before.find(step) if before is not None else None
+            each = passed or _attempted(step, subject, bench, before)
+            done.append(each)
+            on_end(each)
+        baselines = _baselines((each for each in done if isinstance(each, Attempt)), subject, bench)
+        if before is not None:
+            before.finish()
     return tuple(
-        judged(each, subject, bench.device, bench.demands(each), baselines.get(_baseline(each.step)))
-        for each in attempts
+        each
+        if isinstance(each, StepResult)
+        else judged(each, subject, bench.device, bench.demands(each), baselines.get(_baseline(each.step)))
+        for each in done
     )
+
+
+def _attempted(step: Step, subject: Subject, bench: Bench, kept: Kept | None) -> Attempt | StepResult:
+    """What came of a step, kept if it passed; the attempt where the unpatched tree has to be built to know."""
+    attempt = _attempt(step, subject, bench)
+    if needs_baseline(attempt, subject):
+        return attempt
+    result = judged(attempt, subject, bench.device, bench.demands(attempt), None)
+    if kept is not None and result.verdict is Verdict.PASSED:
+        kept.keep(result)
+    return result
 
 
 def _attempt(step: Step, subject: Subject, bench: Bench) -> Attempt:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
 from codegen.spec.kinds import DEFAULT_RUNTIME, Runtime
+from codegen.spec.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -433,8 +434,11 @@ def choose_steps(
         applicable = tuple(step for step in narrowed if step.crates)
     unknown = [name for name in only if name not in {step.id for step in applicable}]
     if unknown:
-        names = ", ".join(step.id for step in applicable)
-        raise UsageError(f"no step `{unknown[0]}` for phase {phase}", remedy=f"choose among {names}")
+        names = [step.id for step in applicable]
+        nearest = did_you_mean(unknown[0], names)
+        raise UsageError(
+            f"no step `{unknown[0]}` for phase {phase}{nearest}", remedy=f"choose among {', '.join(names)}"
+        )
     if only:
         return tuple(step for step in applicable if step.id in only)
     return tuple(step for step in applicable if not (quick and step.slow))
@@ -444,4 +448,5 @@ def _refuse_unknown_packages(steps: Collection[Step], packages: Collection[str])
     known = {crate for step in steps for crate in step.crates}
     unknown = [name for name in packages if name not in known]
     if unknown:
-        raise UsageError(f"no step is about `{unknown[0]}`", remedy=f"choose among {', '.join(sorted(known))}")
+        nearest = did_you_mean(unknown[0], known)
+        raise UsageError(f"no step is about `{unknown[0]}`{nearest}", remedy=f"choose among {', '.join(sorted(known))}")

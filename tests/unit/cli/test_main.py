@@ -13,6 +13,7 @@ from in_process import REPOSITORY
 from loopback_registry import LoopbackRegistry
 from made_up import READY, replace_in
 
+from codegen import terminal
 from codegen.cli.main import COMMANDS, cli
 
 if TYPE_CHECKING:
@@ -47,6 +48,43 @@ def test_help_works_even_when_the_specs_are_invalid(
 
     assert answer.stdout.startswith(f"Usage: {' '.join(('candle-rocm', *command))} [OPTIONS]")
     assert answer.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("verfy",), "No such command 'verfy'; did you mean 'verify'?"),
+        (("quux",), "No such command 'quux'."),
+        (("scan", "--jsn"), "No such option '--jsn'. Did you mean '--json'?"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest_right_one(
+    candle_rocm: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    answer = candle_rocm(*words)
+    assert answer.code == 2
+    assert said.replace("(", "").replace(")", "") in answer.stderr.replace("(", "").replace(")", "")
+
+
+@pytest.mark.parametrize(
+    ("variables", "text"),
+    [
+        ({}, "red\n"),
+        ({"CLICOLOR_FORCE": "1"}, "\x1b[31mred\x1b[0m\n"),
+        ({"CLICOLOR_FORCE": "0"}, "red\n"),
+        ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, "red\n"),
+    ],
+)
+def test_colours_go_where_variables_send_them(
+    variables: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard output is no terminal here."""
+    for name in ("NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    terminal.console().print("red", style="red")
+    assert capsys.readouterr().out == text
 
 
 def test_the_help_page_names_every_command(candle_rocm: CommandLine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -95,8 +96,101 @@ def test_phase_0_passes_without_rocm_and_says_what_was_not_run(invoke: Callable[
     assert "check, rocm off" in result.stdout
     assert "passed" in result.stdout
     assert result.stdout.endswith(f"smoke: {NO_GPU}\n")
-    assert result.stderr.startswith("verify builds the tree, and so runs its code as you: ")
-    assert result.stderr.count("\n") == 1
+    first, *steps = result.stderr.splitlines()
+    assert first.startswith("verify builds the tree, and so runs its code as you: ")
+    assert [re.sub(r"after [\d.]+ s", "after N s", line) for line in steps] == [
+        "step 1 of 3, check, rocm off: passed after N s: no warnings",
+        "step 2 of 3, check, rocm on: passed after N s: no warnings",
+        f"step 3 of 3, smoke program on the device: {NO_GPU}",
+    ]
+
+
+def test_quietly_it_says_that_code_runs_and_the_result(invoke: Callable[..., Result]) -> None:
+    assert invoke("--phase", "0", "--quiet").stderr.count("\n") == 1
+    assert isinstance(invoke("--quiet", "--verbose").exception, UsageError)
+
+
+def test_what_a_failed_step_said_last_is_shown_with_its_log(invoke: Callable[..., Result], programs: Path) -> None:
+    fake_cargo.install(programs, "cargo", fake_cargo.printing([cargo_error()], ["error: it broke", "the end"], 101))
+    said = invoke("--phase", "0", "--only", "check-on").stderr
+    assert re.search(r"step 1 of 1, check, rocm on: FAILED after .*check-on\.log ends with: \S.*\n$", said)
+
+
+def test_a_step_that_is_judged_later_says_so(invoke: Callable[..., Result], programs: Path) -> None:
+    fake_cargo.install(programs, "cargo", fake_cargo.printing([], ["error: it broke"], 101))
+    said = invoke("--phase", "0", "--only", "check-on").stderr
+    assert "does not build after " in said
+    assert said.endswith(": the unpatched tree is built for comparison when all other steps are done\n")
+
+
+def test_after_an_interruption_what_passed_is_not_done_again(
+    invoke: Callable[..., Result], programs: Path, tmp_path: Path
+) -> None:
+    """The second step ends the run; the third run finds nothing kept, since the second came to its end."""
+    asked = tmp_path / "asked"
+    body = (
+        f"open({str(asked)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+        f"interrupts = os.path.exists({str(tmp_path / 'interrupts')!r}) and '--features' in sys.argv\n"
+        "if interrupts:\n"
+        "    import signal, time\n"
+        "    os.kill(os.getppid(), signal.SIGINT)\n"
+        "    time.sleep(60)\n"
+    )
+    made = [fake_cargo.artifact(crate) for crate in CRATES]
+    fake_cargo.install(programs, "cargo", body + fake_cargo.printing(["cargo 1.0", *made], []))
+    checks = ("--only", "check-off", "--only", "check-on")
+
+    def checked() -> list[str]:
+        lines = asked.read_text(encoding="utf-8").splitlines()
+        asked.unlink()
+        return ["on" if "--features" in line else "off" for line in lines if line.startswith("check ")]
+
+    (tmp_path / "interrupts").touch()
+    assert invoke(*checks).exit_code == 1
+    assert checked() == ["off", "on"]
+    (tmp_path / "interrupts").unlink()
+
+    second = invoke(*checks)
+    assert (second.exit_code, checked()) == (0, ["on"])
+    assert re.search(
+        r"step 1 of 2, check, rocm off: passed: at \S+Z, in a run that was interrupted: no warnings\n", second.stderr
+    )
+    assert re.search(r"check, rocm off +passed .* in a run that was interrupted: no warnings", second.stdout)
+    found = [each.found for each in read(tmp_path / "work/results.jsonl") if isinstance(each, FoundByVerify)]
+    assert [run.step for run in found] == ["check-off", "check-on"]
+    assert f"at {found[0].at}, in a run" in second.stderr
+
+    assert (invoke(*checks).exit_code, checked()) == (0, ["off", "on"])
+
+
+def test_a_step_that_failed_is_done_again(
+    invoke: Callable[..., Result], programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    cargo_says(programs, cargo_error(), code=101)
+    with monkeypatch.context() as patched:
+        patched.setattr("codegen.verify.run._baselines", stop)
+        assert invoke("--only", "check-off").exit_code == 1
+    (step,) = json.loads(invoke("--only", "check-off", "--json").stdout)["steps"]
+    assert (step["verdict"], step["passed_before"]) == ("FAILED", None)
+
+
+def test_fresh_does_all_steps_and_json_says_which_passed_before(
+    invoke: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("codegen.verify.run._baselines", stop)
+        assert invoke("--only", "check-off").exit_code == 1
+    fresh = json.loads(invoke("--only", "check-off", "--json", "--fresh").stdout)
+    again = json.loads(invoke("--only", "check-off", "--json").stdout)
+    assert fresh["steps"][0]["passed_before"] is None
+    assert re.fullmatch(r"\d{4}-.*Z", again["steps"][0]["passed_before"])
+    assert {**again["steps"][0], "passed_before": None, "seconds": 0} == {**fresh["steps"][0], "seconds": 0}
 
 
 def test_a_tree_with_more_phases_applied_is_planned_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ def test_packages_narrow_the_steps() -> None:
 def test_a_package_that_no_step_is_about_is_a_usage_error() -> None:
     with pytest.raises(UsageError) as caught:
         choose_steps(1, packages=["candle-core", "candle-cores"])
-    assert "no step is about `candle-cores`" in str(caught.value)
+    assert "no step is about `candle-cores`; did you mean 'candle-core'?" in str(caught.value)
     assert "candle-nn" in str(caught.value)
 
 
