@@ -1,4 +1,4 @@
-"""AMD's own runtime on a modelled GPU: libamdhip64, ROCr and hipRTC as Debian packages them, on `amdgpu/model`.
+"""AMD's own runtime on a modelled GPU: libamdhip64, ROCr, hipRTC and rocBLAS as Debian packages them, on `amdgpu/model`.
 
 `python -m codegen.amdgpu.runtime gfx1100 ARGUMENTS` runs this Python with these arguments there, or the program that
 they begin with: a test program of a patched Candle, say. What runs so is "AMD's runtime on a modelled GPU", and neither
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.amdgpu.products import rocblas_folders
 from codegen.amdgpu.topology import CARDS, write_topology
 from codegen.errors import CandleRocmError, ToolchainMissing, UsageError
 from codegen.paths import build_folder
@@ -33,8 +34,15 @@ class ModelledRuntime:
     loader: Path
     """The packages' C library is newer than that of most systems: it has a dynamic loader of its own."""
     libraries: Path
+    rocblas: tuple[Path, ...]
+    """The folders of rocBLAS, if it was fetched."""
     variables: Mapping[str, str]
     """Of the programs that run there, besides the loader's."""
+
+    @property
+    def library_path(self) -> str:
+        """All folders that the loader searches."""
+        return ":".join(map(str, (self.libraries, *self.rocblas)))
 
 
 def main() -> None:
@@ -52,7 +60,7 @@ def started(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     Raises as `modelled_runtime`.
     """
     runtime = modelled_runtime(arguments[0] if arguments else "")
-    loader = [str(runtime.loader), "--library-path", str(runtime.libraries)]
+    loader = [str(runtime.loader), "--library-path", runtime.library_path]
     if len(arguments) > 1 and not arguments[1].startswith("-"):
         command = [*loader, *arguments[1:]]
     else:
@@ -82,6 +90,7 @@ def modelled_runtime(name: str) -> ModelledRuntime:
     return ModelledRuntime(
         part.root / LOADER,
         part.root / LIBRARIES,
+        rocblas_folders(),
         {
             "HSA_MODEL_LIB": str(model),
             "HSA_MODEL_TOPOLOGY": str(topology),

@@ -5,6 +5,7 @@ disassembler/  bin/llvm-objdump, likewise
 headers/       root/usr/include/...
 libraries/     packages/*.deb, for those that read symbols
 blas/          likewise
+tracing/       root/usr/lib/...
 
 Each part has a packages.json: what it was made from. A part is fetched again when the table in packages.py changed.
 """

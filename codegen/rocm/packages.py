@@ -27,6 +27,8 @@ class Part(StrEnum):
     """librocblas, likewise; apart because it is as large as everything else together."""
     COLLECTIVES = "collectives"
     """librccl, likewise."""
+    TRACING = "tracing"
+    """libroctx64, without which librocblas does not load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ RELEASES = (
             Part.LIBRARIES: _packed("libamdhip64-7", "libhiprtc7", "librocrand1", "libmiopen1"),
             Part.BLAS: _packed("librocblas5"),
             Part.COLLECTIVES: _packed("librccl1"),
+            Part.TRACING: PackageSet(alone=("libroctx64-4",)),
         },
     ),
 )

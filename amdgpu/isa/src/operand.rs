@@ -6,7 +6,7 @@ use crate::table::{InstructionSet, Kind, Operand as Declared};
 /// Where a value comes from or goes to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operand {
-    /// Vector registers from this one on.
+    /// Vector registers from this one on; accumulation registers, which only CDNA has, from [`ACCUMULATORS`] on.
     Vector(u32),
     /// Scalar registers from this one on.
     Scalar(u32),
@@ -55,6 +55,9 @@ pub struct Used {
     pub bits: u32,
 }
 
+/// The number of the first accumulation register among vector registers.
+pub const ACCUMULATORS: u32 = 256;
+
 /// The first vector register among the numbers of sources.
 const FIRST_VECTOR: u32 = 256;
 const LITERAL: u32 = 255;
@@ -63,6 +66,28 @@ const FLOATS: [f32; 8] = [0.5, -0.5, 1., -1., 2., -2., 4., -4.];
 impl Instruction {
     /// What a field names. None if the instruction does not use it, or if the bits name nothing.
     pub fn operand(&self, set: &InstructionSet, name: &str) -> Option<Operand> {
+        match self.plain_operand(set, name)? {
+            Operand::Vector(register) if self.accumulates(name) => Some(Operand::Vector(ACCUMULATORS + register)),
+            operand => Some(operand),
+        }
+    }
+
+    /// Whether a vector register that a field names is an accumulation register.
+    fn accumulates(&self, name: &str) -> bool {
+        match (self.opcode.stem(), name) {
+            ("V_ACCVGPR_READ", "src0") | ("V_ACCVGPR_WRITE", "vdst") | ("V_ACCVGPR_MOV_B32", _) => return true,
+            _ => {}
+        }
+        match (self.format.name, name) {
+            ("VOP3P_MFMA", "src0") => self.number("acc") & 1 != 0,
+            ("VOP3P_MFMA", "src1") => self.number("acc") & 2 != 0,
+            ("VOP3P_MFMA", "src2" | "vdst") => self.is_set("acc_cd"),
+            (_, "vdata" | "vdst" | "data" | "data0" | "data1") => self.is_set("acc"),
+            _ => false,
+        }
+    }
+
+    fn plain_operand(&self, set: &InstructionSet, name: &str) -> Option<Operand> {
         let field = self.format.field(name)?;
         let bits = self.bits(name)?;
         match field.kind {
@@ -118,12 +143,14 @@ impl Instruction {
     /// What the instruction reads from, or writes to, by a field, in waves of so many lanes. None if it does neither.
     pub fn used(&self, set: &InstructionSet, name: &str, lanes: u32) -> Option<Used> {
         let declared = self.declared(name)?;
-        if name == "vdst" && self.drops_result(set) {
+        if (name == "vdst" && self.drops_result(set)) || self.ignores(name) {
             return None;
         }
         let bits = match (declared.format, self.format.name, name) {
             ("M64", ..) if set.is_rdna() => lanes,
             (_, "GLOBAL", "addr") | (_, "VGLOBAL", "vaddr") if self.has_scalar_address(set) => 32,
+            // An index, an offset, or both.
+            (_, "MUBUF", "vaddr") => 32 * (self.number("idxen") + self.number("offen")),
             // What was there; the data are two values.
             (_, _, "vdst") if self.opcode.name.contains("ATOMIC_CMPSWAP") => {
                 self.declared("data").or_else(|| self.declared("vsrc"))?.bits / 2
@@ -159,13 +186,18 @@ impl Instruction {
         match (self.bits("ioffset"), self.format.name) {
             (Some(offset), _) => signed(offset, 24),
             (None, "SMEM") => signed(self.number("offset"), 21),
+            (None, "MUBUF") => self.number("offset") as i32,
             (None, _) => signed(self.number("offset"), 13),
         }
     }
 
     /// Whether the instruction says that the bits of a field name nothing.
     pub fn ignores(&self, name: &str) -> bool {
-        name == "soffset" && self.bits("soffset_en") == Some(0)
+        match name {
+            "soffset" => self.bits("soffset_en") == Some(0),
+            "vaddr" => self.format.name == "MUBUF" && !self.is_set("idxen") && !self.is_set("offen"),
+            _ => false,
+        }
     }
 
     /// Whether values of so many bits are halves of vector registers, of which it says which.
@@ -183,6 +215,16 @@ impl Instruction {
                 "rdna3" => !self.is_set("glc"),
                 _ => !self.is_set("sc0"),
             }
+    }
+
+    /// Whether it loads vector registers from memory or LDS.
+    pub fn is_load(&self) -> bool {
+        self.opcode.name.contains("_LOAD_") || self.opcode.name.contains("_READ")
+    }
+
+    /// Whether it loads vector registers, or gets what was there before an atomic operation.
+    pub fn returns(&self, set: &InstructionSet) -> bool {
+        self.is_load() || (self.opcode.name.contains("_ATOMIC_") && !self.drops_result(set))
     }
 
     /// Whether it adds the address in vector registers to one in scalar registers.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::constants;
 use crate::decode::{Behind, Instruction};
-use crate::operand::{Operand, Special, Used};
+use crate::operand::{ACCUMULATORS, Operand, Special, Used};
 use crate::table::InstructionSet;
 
 /// An instruction's text, for waves of so many lanes.
@@ -62,6 +62,7 @@ impl Text<'_> {
 
     fn name(&self) -> String {
         let stem = self.instruction.opcode.stem().replace("V_MAD_MIX", "V_FMA_MIX");
+        let stem = if matches!(&*stem, "V_ACCVGPR_READ" | "V_ACCVGPR_WRITE") { stem + "_B32" } else { stem };
         let only_short = ONLY_SHORT.iter().any(|start| stem.starts_with(start));
         let has_short_form = !only_short && self.set.has(&format!("{stem}_E32"));
         let end = match self.instruction.behind {
@@ -128,6 +129,9 @@ impl Text<'_> {
 
     fn operand(&self, name: &str) -> Option<String> {
         self.instruction.declared(name)?;
+        if (self.format(), name) == ("MUBUF", "vaddr") && self.instruction.ignores(name) {
+            return Some("off".into());
+        }
         if name == "simm16" {
             return Some(format!("{:#x}", self.instruction.number(name)));
         }
@@ -206,6 +210,8 @@ impl Text<'_> {
             "DS" => self.of_lds(&mut text),
             "FLAT" | "GLOBAL" | "SCRATCH" => self.of_flat(&mut text),
             "VFLAT" | "VGLOBAL" | "VSCRATCH" => self.of_vector_memory(&mut text),
+            "MUBUF" => self.of_buffer(&mut text),
+            "VOP3P_MFMA" => self.of_matrices(&mut text),
             "VOP3P" => self.of_packed(&mut text),
             "VOP3" | "VOP3_SDST" | "VOP3SD" => self.of_vector(&mut text),
             _ => {}
@@ -245,9 +251,39 @@ impl Text<'_> {
         if signed != 0 {
             let _ = write!(text, " offset:{signed}");
         }
+        self.of_caches(text);
+    }
+
+    fn of_caches(&self, text: &mut String) {
         for name in ["sc0", "glc", "slc", "nt", "sc1", "dlc"] {
             if self.instruction.is_set(name) {
                 let _ = write!(text, " {}", self.cached(name));
+            }
+        }
+    }
+
+    fn of_buffer(&self, text: &mut String) {
+        for name in ["idxen", "offen"].iter().filter(|name| self.instruction.is_set(name)) {
+            let _ = write!(text, " {name}");
+        }
+        if self.instruction.offset() != 0 {
+            let _ = write!(text, " offset:{}", self.instruction.offset());
+        }
+        self.of_caches(text);
+        for name in ["tfe", "lds"].iter().filter(|name| self.instruction.is_set(name)) {
+            let _ = write!(text, " {name}");
+        }
+    }
+
+    fn of_matrices(&self, text: &mut String) {
+        // Of doubles, the last of these is the signs of the matrices.
+        let last = if self.instruction.opcode.name.starts_with("V_MFMA_F64") { "neg" } else { "blgp" };
+        for name in ["cbsz", "abid", last] {
+            let number = self.instruction.number(name);
+            if number != 0 && name == "neg" {
+                let _ = write!(text, " neg:[{},{},{}]", number & 1, number >> 1 & 1, number >> 2);
+            } else if number != 0 {
+                let _ = write!(text, " {name}:{number}");
             }
         }
     }
@@ -352,6 +388,7 @@ fn register(operand: Operand, words: u32) -> String {
         _ => format!("{letter}[{first}:{}]", first + words - 1),
     };
     match operand {
+        Operand::Vector(first) if first >= ACCUMULATORS => range("a", first - ACCUMULATORS),
         Operand::Vector(first) => range("v", first),
         Operand::Scalar(first) => range("s", first),
         Operand::Special(Special::Trap(first)) => range("ttmp", first),

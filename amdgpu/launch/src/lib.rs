@@ -192,16 +192,17 @@ pub unsafe extern "C" fn amdgpu_execute(
     let executed = told(|| {
         let set = isa::of_card(&card.to_string_lossy()).ok_or("no instruction set of that card")?;
         let program = Program::new(set, 0, words.to_vec());
-        let mut wave = Wave::new(registers.lanes as usize, registers.vectors.len());
+        let mut wave = Wave::new(set, registers.lanes as usize);
         wave.exec &= registers.exec;
         (wave.vcc, wave.scc, wave.scalars) = (registers.vcc, registers.scc != 0, registers.scalars);
-        wave.vectors.copy_from_slice(&registers.vectors);
+        let count = registers.vectors.len();
+        wave.vectors[..count].copy_from_slice(&registers.vectors);
         let mut block = Block::new(&program, vec![wave], LDS);
         block.run(&mut Regions(&[])).map_err(|fault| fault.to_string())?;
         let wave = &block.waves()[0];
         registers.exec = wave.exec;
         (registers.vcc, registers.scc, registers.scalars) = (wave.vcc, wave.scc.into(), wave.scalars);
-        registers.vectors.copy_from_slice(&wave.vectors);
+        registers.vectors.copy_from_slice(&wave.vectors[..count]);
         Ok(block.executed)
     });
     executed.map_or(-1, |executed| executed as i64)

@@ -7,7 +7,7 @@ use crate::program::{Program, Step};
 use crate::role::Role;
 use crate::state::Wave;
 use crate::transfer;
-use crate::{scalar, vector};
+use crate::{buffer, scalar, vector};
 
 /// Instructions that a wave may execute: what takes longer does not end.
 pub const PATIENCE: u64 = 50_000_000;
@@ -115,6 +115,7 @@ fn execute(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds, memor
         Role::ScalarLoad => transfer::scalar(program, step, wave, memory),
         Role::Lds => transfer::lds(program, step, wave, lds),
         Role::Memory => transfer::vector(program, step, wave, memory),
+        Role::Buffer => buffer::run(program, step, wave, memory),
         Role::Vector => vector::run(program, step, wave),
         Role::Nothing | Role::End | Role::Barrier => Ok(()),
         Role::Unknown => Err("it is not known".into()),

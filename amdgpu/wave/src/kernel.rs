@@ -8,7 +8,7 @@ use crate::Fault;
 use crate::block::Block;
 use crate::memory::Memory;
 use crate::program::Program;
-use crate::state::{BLOCK_X, BLOCK_YZ, VECTORS, Wave};
+use crate::state::{BLOCK_X, BLOCK_YZ, Wave};
 
 /// A code object, loaded.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl Kernel {
         let [width, height, depth] = launch.block.map(|count| count as usize);
         let threads = width * height * depth;
         let wave = |first: usize| {
-            let mut wave = Wave::new(self.lanes, VECTORS);
+            let mut wave = Wave::new(self.program.set, self.lanes);
             wave.place = self.entry;
             let count = (threads - first).min(self.lanes);
             wave.exec = u64::MAX >> (64 - count);

@@ -105,7 +105,7 @@ type Value = fn(u64, u64, u64) -> u64;
 #[allow(clippy::too_many_lines, reason = "a table")]
 fn value(name: &str) -> Option<Value> {
     Some(match name {
-        "V_MOV_B32" | "V_MOV_B16" => |a, _, _| a,
+        "V_MOV_B32" | "V_MOV_B16" | "V_ACCVGPR_READ" | "V_ACCVGPR_WRITE" | "V_ACCVGPR_MOV_B32" => |a, _, _| a,
         "V_NOT_B32" => |a, _, _| word(!a),
         "V_AND_B32" | "V_AND_B16" => |a, b, _| a & b,
         "V_OR_B32" | "V_OR_B16" => |a, b, _| a | b,

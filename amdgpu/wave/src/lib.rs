@@ -9,8 +9,10 @@ pub mod memory;
 pub mod program;
 pub mod state;
 
+mod buffer;
 mod lane;
 mod lds;
+mod matrix;
 mod names;
 mod numbers;
 mod role;

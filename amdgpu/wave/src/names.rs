@@ -111,7 +111,7 @@ fn of_stem(set: &InstructionSet, name: &str) -> String {
         let usual = OF_ATOMICS.iter().find(|(own, _)| *own == kind);
         return usual.map_or(name.into(), |(_, usual)| format!("{memory}_ATOMIC_{usual}{bits}"));
     }
-    if !["DS_", "S_LOAD_", "GLOBAL_", "FLAT_"].iter().any(|start| name.starts_with(start)) {
+    if !["DS_", "S_LOAD_", "GLOBAL_", "FLAT_", "BUFFER_"].iter().any(|start| name.starts_with(start)) {
         return name.into();
     }
     OF_TRANSFERS.iter().fold(name.to_string(), |name, (own, usual)| name.replacen(own, usual, 1))
@@ -139,6 +139,9 @@ mod tests {
             ("GLOBAL_ATOMIC_ADD_X2", "GLOBAL_ATOMIC_ADD_U64"),
             ("GLOBAL_ATOMIC_ADD_F64", "GLOBAL_ATOMIC_ADD_F64"),
             ("FLAT_ATOMIC_CMPSWAP", "FLAT_ATOMIC_CMPSWAP_B32"),
+            ("BUFFER_LOAD_DWORDX4", "BUFFER_LOAD_B128"),
+            ("BUFFER_LOAD_SHORT_D16_HI", "BUFFER_LOAD_B16_D16_HI"),
+            ("BUFFER_STORE_SHORT", "BUFFER_STORE_B16"),
         ] {
             assert_eq!(of_stem(cdna, own), expected);
         }

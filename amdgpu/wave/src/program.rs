@@ -103,10 +103,6 @@ const SIGN_EXTENDED: u32 = 1;
 
 /// What is wrong with an instruction that uses a register that is not known, or bits that name nothing.
 fn unknown_operand(set: &InstructionSet, instruction: &Instruction) -> Option<String> {
-    // Nothing is known of accumulation registers.
-    if ["acc", "acc_cd"].iter().any(|field| instruction.is_set(field)) {
-        return Some("accumulation registers are not known".into());
-    }
     if instruction.bits("dst_unused") == Some(SIGN_EXTENDED) {
         return Some("the sign in the unused part of a word is not known".into());
     }
@@ -120,7 +116,7 @@ fn unknown_operand(set: &InstructionSet, instruction: &Instruction) -> Option<St
         let used = instruction.used(set, name, 64);
         let words = used.map_or(0, |used| used.bits.div_ceil(32) as usize);
         match used.map(|used| used.operand) {
-            Some(Operand::Vector(first)) if first as usize + words > VECTORS => {
+            Some(Operand::Vector(first)) if first as usize % VECTORS + words > VECTORS => {
                 Some(format!("registers behind v{} are not known", VECTORS - 1))
             }
             Some(Operand::Scalar(first)) if first as usize + words > SCALARS && name != "src2" => {

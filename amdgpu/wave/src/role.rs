@@ -38,6 +38,8 @@ pub enum Role {
     Lds,
     /// Loads and stores of memory.
     Memory,
+    /// Likewise, of a part that a descriptor in scalar registers says.
+    Buffer,
     /// Vector registers.
     Vector,
 }
@@ -59,6 +61,7 @@ impl Role {
             "VGLOBAL" if ends(["_INV", "_WB"]) => Self::Nothing,
             "FLAT" | "GLOBAL" | "VFLAT" | "VGLOBAL" => Self::Memory,
             "MUBUF" if ends(["_INV", "_WBL2"]) => Self::Nothing,
+            "MUBUF" => Self::Buffer,
             _ => Self::Vector,
         }
     }

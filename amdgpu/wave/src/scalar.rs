@@ -115,6 +115,8 @@ fn does(name: &str) -> Option<Does> {
 fn value(name: &str) -> Option<fn(&Given) -> Made> {
     let value: fn(&Given) -> Made = match name {
         "S_MOV_B32" | "S_MOV_B64" => |g| (Some(g.a), None),
+        "S_CMOV_B32" | "S_CMOV_B64" => |g| (g.bit.then_some(g.a), None),
+        "S_CMOVK_I32" => |g| (g.bit.then_some(g.constant as u64), None),
         "S_MOVK_I32" => |g| (Some(g.constant as u64), None),
         "S_CSELECT_B32" | "S_CSELECT_B64" => |g| (Some(if g.bit { g.a } else { g.b }), None),
         "S_ADD_U32" => |g| (Some(g.a + g.b), Some(g.a + g.b > g.whole)),

@@ -1,14 +1,14 @@
 //! What a wave has: registers, and where it is.
 
-use isa::operand::{Operand, Special};
+use isa::operand::{ACCUMULATORS, Operand, Special};
 use isa::table::InstructionSet;
 
 use crate::waits::Waits;
 
 /// Scalar registers of a wave.
 pub const SCALARS: usize = 106;
-/// Vector registers of a wave.
-pub const VECTORS: usize = 256;
+/// Vector registers that an instruction can name, and as many accumulation registers on CDNA.
+pub const VECTORS: usize = ACCUMULATORS as usize;
 /// The traps' registers in which RDNA4 has the block's numbers.
 pub const BLOCK_X: usize = 9;
 /// Two of 16 bits.
@@ -35,7 +35,7 @@ pub struct Wave {
     pub has_signalled: bool,
     /// Scalar registers.
     pub scalars: [u32; SCALARS],
-    /// Vector registers, one word for each lane.
+    /// Vector registers, one word for each lane; behind [`VECTORS`], accumulation registers.
     pub vectors: Vec<[u32; 64]>,
     /// What it has not waited for.
     pub(crate) waits: Waits,
@@ -43,7 +43,8 @@ pub struct Wave {
 
 impl Wave {
     /// A wave with all lanes on. All bits of its registers are 1: what ran before has left no zeros there.
-    pub fn new(lanes: usize, vectors: usize) -> Self {
+    pub fn new(set: &InstructionSet, lanes: usize) -> Self {
+        let vectors = if set.is_rdna() { VECTORS } else { 2 * VECTORS };
         Self {
             lanes,
             place: 0,

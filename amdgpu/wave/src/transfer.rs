@@ -15,6 +15,8 @@ struct Access {
     bytes: usize,
     signed: bool,
     half: Half,
+    /// Whether the other half of a register becomes 0 where one is loaded: memory with error correction has no halves.
+    clears: bool,
 }
 
 impl Access {
@@ -27,7 +29,7 @@ impl Access {
         };
         let kind = rest.split('_').find(|part| !matches!(*part, "D16" | "HI" | "RTN"))?;
         let bits: usize = kind.get(1..)?.parse().ok()?;
-        Some(Self { bytes: bits / 8, signed: kind.starts_with('I'), half })
+        Some(Self { bytes: bits / 8, signed: kind.starts_with('I'), half, clears: false })
     }
 
     fn words(self) -> usize {
@@ -63,12 +65,10 @@ pub fn scalar(program: &Program, step: &Step, wave: &mut Wave, memory: &mut dyn 
 
 /// Loads, stores and atomic operations by address.
 pub fn vector(program: &Program, step: &Step, wave: &mut Wave, memory: &mut dyn Memory) -> Done {
-    let (name, instruction) = (&*step.name, &step.instruction);
-    let (_, what) = name.split_once('_').ok_or("no name")?;
+    let instruction = &step.instruction;
     let has_base = !instruction.format.name.ends_with("FLAT") && instruction.has_scalar_address(program.set);
     let base = instruction.operand(program.set, "saddr").filter(|_| has_base).map(|operand| wave.value(operand, 64));
-    let either = |names: [&str; 2]| names.iter().find_map(|name| instruction.bits(name)).unwrap_or(0) as usize;
-    let (offset, register) = (instruction.offset(), either(["addr", "vaddr"]));
+    let (offset, register) = (instruction.offset(), register(program, step, &["addr", "vaddr"]));
     let address = |wave: &Wave, lane: usize| {
         let low = u64::from(wave.vectors[register][lane]);
         let start = match base {
@@ -77,16 +77,40 @@ pub fn vector(program: &Program, step: &Step, wave: &mut Wave, memory: &mut dyn 
         };
         start.wrapping_add_signed(offset.into())
     };
-    let (to, data) = (instruction.number("vdst") as usize, either(["data", "vsrc"]));
+    let (to, data) = (self::register(program, step, &["vdst"]), self::register(program, step, &["data", "vsrc"]));
+    each_lane(program, step, wave, (to, data), address, memory)
+}
+
+/// The vector register that the first of these fields names which the instruction has.
+pub fn register(program: &Program, step: &Step, fields: &[&str]) -> usize {
+    let named = |field: &&str| match step.instruction.operand(program.set, field) {
+        Some(Operand::Vector(register)) => Some(register as usize),
+        _ => None,
+    };
+    fields.iter().find_map(named).unwrap_or(0)
+}
+
+/// Loads registers from memory, stores them or something made of them there, as the instruction says, each lane by an
+/// address of its own.
+pub fn each_lane(
+    program: &Program,
+    step: &Step,
+    wave: &mut Wave,
+    (to, data): (usize, usize),
+    address: impl Fn(&Wave, usize) -> u64,
+    memory: &mut dyn Memory,
+) -> Done {
+    let name = &*step.name;
+    let (_, what) = name.split_once('_').ok_or("no name")?;
+    let mut lanes = wave.on();
     if let Some(access) = what.strip_prefix("LOAD_").and_then(Access::of) {
-        wave.on().try_for_each(|lane| load(access, wave, (to, lane), address(wave, lane), memory))
+        let access = Access { clears: !program.set.is_rdna(), ..access };
+        lanes.try_for_each(|lane| load(access, wave, (to, lane), address(wave, lane), memory))
     } else if let Some(access) = what.strip_prefix("STORE_").and_then(Access::of) {
-        wave.on().try_for_each(|lane| store(access, wave, (data, lane), address(wave, lane), memory))
+        lanes.try_for_each(|lane| store(access, wave, (data, lane), address(wave, lane), memory))
     } else if let Some(operation) = what.strip_prefix("ATOMIC_") {
-        let returns = (!instruction.drops_result(program.set)).then_some(to);
-        let mut lanes = wave.on();
-        let one = |lane| atomic(operation, wave, (data, data, returns), lane, address(wave, lane), memory);
-        lanes.try_for_each(one)
+        let returns = (!step.instruction.drops_result(program.set)).then_some(to);
+        lanes.try_for_each(|lane| atomic(operation, wave, (data, data, returns), lane, address(wave, lane), memory))
     } else {
         Err(format!("{name} is not known"))
     }
@@ -97,7 +121,7 @@ pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Do
     let (name, instruction) = (&*step.name, &step.instruction);
     let what = name.strip_prefix("DS_").ok_or("no name")?;
     let number = |field| instruction.number(field) as usize;
-    let [to, from, data, more] = ["vdst", "addr", "data0", "data1"].map(number);
+    let [to, from, data, more] = ["vdst", "addr", "data0", "data1"].map(|field| register(program, step, &[field]));
     let offsets = [number("offset0"), number("offset1")];
     if what == "BPERMUTE_B32" {
         let taken = wave.vectors[data];
@@ -112,6 +136,7 @@ pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Do
     let (kind, rest) = what.split_once('_').ok_or("no name")?;
     let two = rest.strip_prefix("2ADDR_");
     let access = Access::of(two.map_or(rest, |rest| rest.trim_start_matches("STRIDE64_")));
+    let access = access.map(|access| Access { clears: !program.set.is_rdna(), ..access });
     let returns = what.contains("_RTN").then_some(to);
     let operation = what.replace("_RTN", "").replace("CMPSTORE", "CMPSWAP").replace("STOREXCHG", "SWAP");
     for lane in wave.on() {
@@ -162,6 +187,8 @@ fn load(
         let old = &mut wave.vectors[register + place][lane];
         *old = match access.half {
             Half::Whole => word,
+            Half::Low if access.clears => word & 0xffff,
+            Half::High if access.clears => word << 16,
             Half::Low => *old & 0xffff_0000 | word & 0xffff,
             Half::High => *old & 0xffff | word << 16,
         };

@@ -5,6 +5,7 @@ use isa::operand::{Operand, Special};
 use isa::table::InstructionSet;
 
 use crate::lane::{Does, Half, does};
+use crate::matrix;
 use crate::numbers::{f, h, of_f, of_h};
 use crate::program::{Program, Step};
 use crate::state::{Wave, constant_of};
@@ -560,16 +561,9 @@ impl Work<'_> {
                 }
                 wave.write(&self.target()?, wave.exec, &values);
             }
-            "V_MFMA_I32_16X16X16I8" => self.multiply_bytes(wave, 4, [true; 2])?,
-            "V_MFMA_I32_16X16X32_I8" => self.multiply_bytes(wave, 8, [true; 2])?,
-            "V_MFMA_F32_16X16X16_F16" | "V_MFMA_F32_16X16X16F16" => self.multiply_halves(wave, h)?,
-            "V_MFMA_F32_16X16X16_BF16" | "V_MFMA_F32_16X16X16BF16_1K" => self.multiply_halves(wave, bf16)?,
-            "V_WMMA_I32_16X16X16_IU8" => {
-                let signed = [0, 1].map(|place| self.instruction.number("neg") >> place & 1 != 0);
-                self.multiply_bytes(wave, 4, signed)?;
+            _ if name.starts_with("V_MFMA_") || name.starts_with("V_WMMA_") => {
+                matrix::run(self.set, self.instruction, name, wave)?;
             }
-            "V_WMMA_F32_16X16X16_F16" => self.multiply_halves(wave, h)?,
-            "V_WMMA_F32_16X16X16_BF16" => self.multiply_halves(wave, bf16)?,
             _ => {
                 // A value of scalar registers.
                 let of_lane = name.strip_prefix("V_S_").and_then(|rest| does(&format!("V_{rest}")));
@@ -580,80 +574,6 @@ impl Work<'_> {
         }
         Ok(())
     }
-
-    /// The product of two matrices of 16 rows and columns, added to one of 32 bits. A line of `words` words, of a row of the
-    /// first or a column of the second matrix, lies in turn in the lanes that have its number within their 16; in RDNA3,
-    /// all of it in each. Of the third, each lane has a few rows of a column. `sum` is told a row, a column, and what their
-    /// products are added to.
-    fn multiply_matrices(&self, wave: &mut Wave, words: usize, sum: impl Fn(&[u32], &[u32], u32) -> u32) -> Done {
-        let (lanes, shares) = match self.set.name {
-            "rdna3" => (32, 1),
-            "rdna4" => (32, 2),
-            _ => (64, 4),
-        };
-        let is_handed_on = ["cbsz", "abid", "blgp"].iter().any(|name| self.instruction.number(name) != 0);
-        if wave.lanes != lanes || (self.set.is_rdna() && self.instruction.is_set("clmp")) || is_handed_on {
-            return Err(format!("waves of {}, limited sums, or rows of other lanes are not known", wave.lanes));
-        }
-        let register = |name| match self.instruction.operand(self.set, name) {
-            Some(Operand::Vector(register)) => Ok(register as usize),
-            other => Err(format!("a matrix in {other:?} is not known")),
-        };
-        let (a, b, to) = (register("src0")?, register("src1")?, register("vdst")?);
-        let each = words / shares;
-        let line = |first: usize, line: usize| -> Vec<u32> {
-            (0..words).map(|word| wave.vectors[first + word % each][line + word / each * 16]).collect()
-        };
-        let [rows, columns] = [a, b].map(|first| (0..16).map(|place| line(first, place)).collect::<Vec<_>>());
-        let third = self.instruction.operand(self.set, "src2");
-        let steps = 16 * 16 / lanes;
-        let mut sums = vec![[0u32; 64]; steps];
-        for (step, sums) in sums.iter_mut().enumerate() {
-            for (lane, result) in sums.iter_mut().enumerate().take(lanes) {
-                let group = lane / 16;
-                let row = if shares == 1 { 2 * step + group } else { steps * group + step };
-                let start = match third {
-                    Some(Operand::Vector(register)) => wave.vectors[register as usize + step][lane],
-                    Some(constant) => wave.word(constant),
-                    None => 0,
-                };
-                *result = sum(&rows[row], &columns[lane % 16], start);
-            }
-        }
-        for (step, sums) in sums.iter().enumerate() {
-            wave.vectors[to + step][..lanes].copy_from_slice(&sums[..lanes]);
-        }
-        Ok(())
-    }
-
-    fn multiply_bytes(&self, wave: &mut Wave, words: usize, signed: [bool; 2]) -> Done {
-        let number = |line: &[u32], place: usize, signed: bool| {
-            let byte = (line[place / 4] >> (8 * (place % 4))) as u8;
-            if signed { i32::from(byte as i8) } else { i32::from(byte) }
-        };
-        self.multiply_matrices(wave, words, |row, column, start| {
-            let products = (0..4 * words).map(|k| number(row, k, signed[0]) * number(column, k, signed[1]));
-            (start as i32).wrapping_add(products.sum()) as u32
-        })
-    }
-
-    fn multiply_halves(&self, wave: &mut Wave, widened: fn(u64) -> f64) -> Done {
-        if ["neg", "neg_hi"].iter().any(|name| self.instruction.number(name) != 0) {
-            return Err("matrices with other signs are not known".into());
-        }
-        self.multiply_matrices(wave, 8, |row, column, start| added(row, column, start, widened))
-    }
-}
-
-fn bf16(bits: u64) -> f64 {
-    f(bits << 16).into()
-}
-
-/// A sum and the products of two lines of 16-bit floats, which AMD does not say how often are rounded; here it is once.
-fn added(row: &[u32], column: &[u32], start: u32, widened: fn(u64) -> f64) -> u32 {
-    let number = |line: &[u32], place: usize| widened(u64::from(line[place / 2] >> (16 * (place % 2)) & 0xffff));
-    let products = (0..2 * row.len()).map(|k| number(row, k) * number(column, k));
-    ((products.sum::<f64>() + f64::from(f32::from_bits(start))) as f32).to_bits()
 }
 
 /// The lane of its row that a lane takes its value from; none past the row's end.

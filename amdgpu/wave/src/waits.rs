@@ -9,17 +9,17 @@ use std::collections::VecDeque;
 
 use isa::constants::Waits as Counts;
 use isa::decode::Instruction;
-use isa::operand::{Operand, Special};
+use isa::operand::{ACCUMULATORS, Operand, Special};
 use isa::table::InstructionSet;
 
-/// Where scalar registers begin among the bits of [`Registers`], behind vector registers.
-const SCALARS: u32 = 256;
+/// Where scalar registers begin among the bits of [`Registers`], behind vector and accumulation registers.
+const SCALARS: u32 = 2 * ACCUMULATORS;
 /// The number of the lane mask among scalar registers.
 const VCC: u32 = 106;
 
 /// A set of registers, a bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registers([u64; 6]);
+pub struct Registers([u64; 10]);
 
 impl Registers {
     fn add(&mut self, operand: Operand, bits: u32) {
@@ -44,6 +44,7 @@ impl Registers {
         let word = (0..self.0.len()).find(|word| self.0[*word] & other.0[*word] != 0)?;
         let register = word as u32 * 64 + (self.0[word] & other.0[word]).trailing_zeros();
         Some(match register.checked_sub(SCALARS) {
+            None if register >= ACCUMULATORS => format!("a{}", register - ACCUMULATORS),
             None => format!("v{register}"),
             Some(VCC) => "vcc_lo".into(),
             Some(register) if register == VCC + 1 => "vcc_hi".into(),
@@ -111,7 +112,7 @@ impl Awaited {
     /// By the instruction; of RDNA, in waves of 32.
     pub fn of(set: &InstructionSet, instruction: &Instruction) -> Self {
         let source = match instruction.format.name {
-            "GLOBAL" | "VGLOBAL" => Some(Source::Vector),
+            "GLOBAL" | "VGLOBAL" | "MUBUF" => Some(Source::Vector),
             "FLAT" | "VFLAT" => Some(Source::Flat),
             "DS" => Some(Source::Lds),
             "SMEM" => Some(Source::Scalar),
@@ -120,9 +121,15 @@ impl Awaited {
         let (mut used, mut asked) = (Registers::default(), Registers::default());
         // Of more lanes, the upper half of a mask is a register that may be somebody else's in waves of 32.
         for (field, operand) in instruction.all_used(set, 32) {
-            let is_asked = source.is_some() && matches!(field, "vdst" | "sdata");
-            let registers = if is_asked { &mut asked } else { &mut used };
-            registers.add(operand.operand, operand.bits);
+            // What an atomic operation takes and what was there have the same registers.
+            let is_result = matches!(field, "vdst" | "sdata") || (field == "vdata" && instruction.is_load());
+            let is_both = field == "vdata" && instruction.returns(set);
+            if source.is_some() && (is_result || is_both) {
+                asked.add(operand.operand, operand.bits);
+            }
+            if source.is_none() || !is_result {
+                used.add(operand.operand, operand.bits);
+            }
         }
         // Stores are answered, too, by nothing that is used. Those of LDS count with its loads; RDNA has a counter for others.
         let is_store = set.is_rdna() && asked == Registers::default();

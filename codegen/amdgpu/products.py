@@ -1,0 +1,49 @@
+"""rocBLAS as Debian packages it, for the modelled GPU: its library, and its kernels for the cards that are modelled."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from codegen.amdgpu.topology import CARDS
+from codegen.errors import ToolchainMissing
+from codegen.rocm.fetch import fetched
+from codegen.rocm.packages import NEWEST, Part
+from codegen.rocm.wrappers import LIBRARIES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KERNELS = "*/library/"
+"""The folder of its kernels: files named for a card, and lists of those that all cards have."""
+
+
+def rocblas_folders() -> tuple[Path, ...]:
+    """The folders of rocBLAS and of what it loads besides HIP; none if the packages were not fetched.
+
+    The first call unpacks it, a third of a GB.
+
+    Raises:
+        ToolchainMissing: the package is broken.
+    """
+    blas, tracing = fetched(NEWEST, Part.BLAS), fetched(NEWEST, Part.TRACING)
+    if blas is None or tracing is None:
+        return ()
+    if not blas.root.is_dir():
+        new = blas.folder / "unpacking"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        for package in blas.debs:
+            _unpack(package, new)
+        new.rename(blas.root)
+    return blas.root / LIBRARIES, tracing.root / LIBRARIES
+
+
+def _unpack(package: Path, folder: Path) -> None:
+    """What the modelled cards need of a package; the kernels of all cards are three times as much."""
+    chosen = [f"./{LIBRARIES}/lib*", f"{KERNELS}*_fallback.dat", *(f"{KERNELS}*{card}*" for card in CARDS)]
+    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as files:
+        done = subprocess.run(["tar", "-x", "-C", folder, "--wildcards", *chosen], stdin=files.stdout, check=False)
+    if done.returncode or files.returncode:
+        raise ToolchainMissing(f"{package} could not be unpacked", remedy="remove it and run `make rocm-toolchain`")
