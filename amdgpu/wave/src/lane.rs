@@ -247,6 +247,8 @@ fn float(name: &str) -> Option<Value> {
         "V_FREXP_EXP_I32_F64" => |a, _, _| w(fraction_exponent(d(a))),
         "V_ADD_F16" => |a, b, _| of_h(h(a) + h(b)),
         "V_SUB_F16" => |a, b, _| of_h(h(a) - h(b)),
+        // Doubles have all products of these, and enough of their sums.
+        "V_FMA_F16" | "V_FMAC_F16" => |a, b, c| of_h(h(a).mul_add(h(b), h(c))),
         "V_MUL_F16" => |a, b, _| of_h(h(a) * h(b)),
         "V_MAX_F16" => |a, b, _| of_h(larger(h(a), h(b))),
         "V_MIN_F16" => |a, b, _| of_h(smaller(h(a), h(b))),
@@ -332,6 +334,10 @@ fn other(name: &str) -> Option<Does> {
             (word(b.wrapping_sub(taken)), taken > b)
         }),
         "V_MAD_U64_U32" => Does::Carry(|a, b, c, _| (a * b).overflowing_add(c)),
+        "V_MAD_I64_I32" => Does::Carry(|a, b, c, _| {
+            let sum = i128::from(i(a)) * i128::from(i(b)) + i128::from(long(c));
+            (sum as u64, sum >> 64 & 1 != 0)
+        }),
         "V_DIV_SCALE_F32" => Does::Carry(|a, b, c, _| {
             let (number, bit) = divisible(f(a), f(b), f(c));
             (of_f(number), bit)
@@ -358,6 +364,7 @@ fn other(name: &str) -> Option<Does> {
         "V_PK_MOV_B32" => Does::Words(|a, _, _| a),
         "V_PK_ADD_F16" => Does::Halves(|a, b, _| of_h(h(a) + h(b))),
         "V_PK_MUL_F16" => Does::Halves(|a, b, _| of_h(h(a) * h(b))),
+        "V_PK_FMA_F16" => Does::Halves(|a, b, c| of_h(h(a).mul_add(h(b), h(c)))),
         "V_PK_MAX_F16" => Does::Halves(|a, b, _| of_h(larger(h(a), h(b)))),
         "V_PK_ADD_U16" => Does::Halves(|a, b, _| narrow(a + b)),
         "V_PK_SUB_I16" => Does::Halves(|a, b, _| narrow(a.wrapping_sub(b))),

@@ -3,6 +3,10 @@
 
 use crate::memory::Memory;
 
+/// As large is no block's LDS. Hardware answers loads beyond a block's with zeros, and AMD's own products of matrices get
+/// their zeros from there; a load that misses by less is a mistake.
+const LARGEST: u64 = 1 << 16;
+
 /// Who has used a byte, and behind how many barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Use {
@@ -62,6 +66,10 @@ impl Lds {
 
 impl Memory for Lds {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), String> {
+        if address > LARGEST && !self.is_atomic {
+            bytes.fill(0);
+            return Ok(());
+        }
         let range = self.place(address, bytes.len())?;
         let this = self.this();
         for place in range.clone() {
@@ -137,5 +145,16 @@ mod tests {
         assert!(lds.read(6, &mut [0; 4]).is_err_and(|why| why.contains("beyond LDS")));
         assert!(lds.write(u64::MAX, &[0; 4]).is_err());
         assert_eq!(lds.read(4, &mut [0; 4]), Ok(()));
+    }
+
+    #[test]
+    fn far_beyond_the_end_are_zeros() {
+        let (mut lds, mut bytes) = (Lds::new(8), [7; 4]);
+        assert_eq!(lds.read(0x00f0_0000, &mut bytes), Ok(()));
+        assert_eq!(bytes, [0; 4]);
+        assert!(lds.write(0x00f0_0000, &[0; 4]).is_err());
+        assert!(lds.read(LARGEST, &mut bytes).is_err());
+        lds.is_atomic = true;
+        assert!(lds.read(0x00f0_0000, &mut bytes).is_err());
     }
 }
