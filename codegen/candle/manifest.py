@@ -76,6 +76,40 @@ def add_optional_dependency(text: str, name: str, *, after: str | None = "cudarc
     return _with_entry(text, ("dependencies",), name, entry, after=after, file=file)
 
 
+def extend_feature(text: str, name: str, entries: Iterable[str], *, file: str = "Cargo.toml") -> str:
+    """The manifest with the feature `name`, and these entries in it beside those that it has.
+
+    Raises:
+        NotACandleTree: the manifest is not TOML.
+        Conflict: the features are written in a form that is not edited here.
+    """
+    content = toml_text.load(text, file)
+    known = content.get("features", {}).get(name)
+    if known is None:
+        return add_feature(text, name, entries, file=file)
+    missing = [entry for entry in entries if entry not in known]
+    if not missing:
+        return text
+    document = _document(text)
+    features: Any = document["features"]
+    for entry in missing:
+        features[name].append(entry)
+        content["features"][name].append(entry)
+    changed = document.as_string()
+    assert toml_text.load(changed, file) == content, "the entries are added, and nothing else"
+    return changed
+
+
+def add_patch(text: str, source: str, crate: str, path: str, *, file: str = "Cargo.toml") -> str:
+    """The root manifest with `crate = { path = "PATH" }` in [patch.SOURCE]; `crates-io`, or the URL of a repository.
+
+    Raises:
+        NotACandleTree: the manifest is not TOML.
+        Conflict: the crate is patched in another way.
+    """
+    return _with_entry(text, ("patch", source), crate, {"path": path}, file=file)
+
+
 def add_target(
     text: str,
     name: str,
@@ -147,7 +181,7 @@ def _with_entry(
     scope: Any = content
     for part in table:
         scope = scope.setdefault(part, {})
-    name = ".".join(table)
+    name = _dotted(table)
     if key in scope:
         if scope[key] != value:
             raise _occupied(text, file, key, f"`{key}` is in [{name}] with another value: {_value(scope[key])}")
@@ -175,7 +209,7 @@ def _extent(text: str, table: tuple[str, ...], entries: Any) -> tuple[int, int]:
     """
     import tomllib
 
-    header = re.search(rf"^\[{re.escape('.'.join(table))}\]", text, re.MULTILINE)
+    header = re.search(rf"^\[{re.escape(_dotted(table))}\]", text, re.MULTILINE)
     if header is not None:
         following = re.compile(r"^\[", re.MULTILINE).search(text, header.end())
         start, end = header.start(), following.start() if following is not None else len(text)
@@ -287,6 +321,10 @@ def _names(content: dict[str, Any], kind: str) -> list[str]:
 def _occupied(text: str, file: str, key: str, message: str) -> Conflict:
     location = Location.in_text(file, text, toml_text.line_of_key(text, key))
     return Conflict(Problem(message, location), remedy="remove it, or start from pristine Candle")
+
+
+def _dotted(table: Iterable[str]) -> str:
+    return ".".join(map(_key, table))
 
 
 def _key(key: str) -> str:

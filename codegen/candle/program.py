@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,23 @@ CANDLE = ("candle-core", "candle-nn", "candle-transformers", "candle-datasets")
 """The crates by which a manifest shows that it depends on Candle."""
 _TABLES = ("dependencies", "dev-dependencies", "build-dependencies")
 _SKIPPED_FOLDERS = frozenset({"target", "node_modules"})
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A crate that a manifest asks for."""
+
+    key: str
+    """What the manifest calls it."""
+    package: str
+    """Its own name."""
+    wanted: Mapping[str, Any] = field(hash=False)
+    """The entry, with what it inherits from the workspace's; empty for a plain version."""
+
+    @property
+    def inherited(self) -> bool:
+        """Whether the workspace's manifest says where it comes from."""
+        return self.wanted.get("workspace") is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +65,12 @@ def find_program(candle: str | Path) -> Program | None:
     try:
         open_tree(root)
     except NotACandleTree:
-        manifests = {path: _manifest(root, path) for path in sorted(_files(root, ("Cargo.toml",)))}
-        if any(_table(each, "package").get("name") in CANDLE for each in manifests.values()):
+        manifests = {path: manifest_of(root, path) for path in sorted(_files(root, ("Cargo.toml",)))}
+        if any(table_of(each, "package").get("name") in CANDLE for each in manifests.values()):
             return None  # Candle itself, with something amiss
-        naming = tuple(path for path, each in manifests.items() if any(n in CANDLE for n in _dependencies(each)))
-        return Program(root, naming) if naming else None
+        above = manifests["Cargo.toml"]
+        naming = (p for p, each in manifests.items() if any(d.package in CANDLE for d in dependencies(each, above)))
+        return Program(root, found) if (found := tuple(naming)) else None
     return None
 
 
@@ -61,21 +79,27 @@ def _files(root: Path, endings: tuple[str, ...]) -> Iterator[str]:
         yield path.removeprefix("./")
 
 
-def _manifest(root: Path, path: str) -> Mapping[str, Any]:
+def manifest_of(root: Path, path: str) -> Mapping[str, Any]:
+    """A manifest as data. Raises NotACandleTree for what is no TOML, and InputOutputError."""
     return toml_text.load(toml_text.decode(read_below(root, path), path), path)
 
 
-def _dependencies(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """The packages that a manifest depends on by their own names, whatever the manifest calls them."""
-    holders = [manifest, _table(manifest, "workspace")]
-    holders += [table for table in _table(manifest, "target").values() if isinstance(table, dict)]
+def dependencies(manifest: Mapping[str, Any], workspace: Mapping[str, Any]) -> Iterator[Dependency]:
+    """What a manifest asks for, in all its tables; `workspace` is the one that it may inherit from."""
+    inherited = table_of(table_of(workspace, "workspace"), "dependencies")
+    holders = [manifest, table_of(manifest, "workspace")]
+    holders += [each for each in table_of(manifest, "target").values() if isinstance(each, dict)]
     for holder in holders:
-        for key in _TABLES:
-            for name, wanted in _table(holder, key).items():
-                package = wanted.get("package") if isinstance(wanted, dict) else None
-                yield package if isinstance(package, str) else name
+        for kind in _TABLES:
+            for key, value in table_of(holder, kind).items():
+                wanted = value if isinstance(value, dict) else {}
+                above = inherited.get(key) if wanted.get("workspace") is True else None
+                both = {**(above if isinstance(above, dict) else {}), **wanted}
+                package = both.get("package")
+                yield Dependency(key, package if isinstance(package, str) else key, both)
 
 
-def _table(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def table_of(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The table of that name; empty where there is none."""
     value = holder.get(key)
     return value if isinstance(value, dict) else {}

@@ -17,7 +17,6 @@ from releases.command_line import candle_rocm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PATCHED = ("candle-core", "candle-nn", "candle-transformers", "candle-datasets")
 OWN = Path(__file__).with_name("program")
 """A program that nothing but its manifest ties to Candle."""
 
@@ -43,10 +42,10 @@ def patched_candle(folder: Path, release: str, *options: str) -> Path:
 
 
 def with_patch(program: Path, candle: Path) -> None:
-    """Adds to a program's manifest what docs/use-in-your-program.md says, and takes another release out of its lock."""
-    lines = [f'{name} = {{ path = "{candle}/{name}" }}' for name in PATCHED]
-    manifest = program / "Cargo.toml"
-    manifest.write_text("\n".join([manifest.read_text(encoding="utf-8"), "[patch.crates-io]", *lines, ""]))
+    """Gives a program what it needs, as docs/use-in-your-program.md says."""
+    subprocess.run(["cargo", "generate-lockfile", "--quiet"], cwd=program, check=True)
+    written = candle_rocm("use", program, "--candle", candle, "--write")
+    assert written.code == 0, written.stderr
 
 
 def with_build_script(program: Path) -> None:

@@ -161,10 +161,18 @@ WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("kernels", "list"): (),
     ("kernels", "render"): ("--to", "kernels"),
 }
-ELSEWHERE = {("verify",), ("parity",), ("bench",), ("emulator",), ("kernels", "build"), ("kernels", "resources")}
-"""verify and emulator need cargo, a benchmark a GPU, and compiling kernels ROCm's compiler: tests/unit/verify,
-tests/emulator, tests/unit/bench and tests/rocm look at their JSON; and test_parity_cli.py, since the made-up tree has
-public items that nothing answers."""
+ELSEWHERE = {
+    ("verify",),
+    ("use",),
+    ("parity",),
+    ("bench",),
+    ("emulator",),
+    ("kernels", "build"),
+    ("kernels", "resources"),
+}
+"""verify and emulator need cargo, a benchmark a GPU, compiling kernels ROCm's compiler, and `use` a program:
+tests/unit/verify, tests/emulator, tests/unit/bench, tests/rocm and test_use.py look at their JSON; and
+test_parity_cli.py, since the made-up tree has public items that nothing answers."""
 
 
 NAME_UNFORESEEN = {("scan",), ("generate",), ("apply",)}
