@@ -18,7 +18,7 @@ INSTRUCTION_SETS = ("rdna3", "rdna4", "cdna2", "cdna3")
 """Of gfx11, gfx12, gfx90a and gfx942."""
 DOCUMENTS = {"cdna2": "cdna", "cdna3": "cdna"}
 """tinygrad's names where they are others: it has one for all of CDNA."""
-OTHERWISE = {
+OTHERWISE: dict[str, dict[tuple[str, int], tuple[str, str] | None]] = {
     "cdna2": {
         ("VOP2", 0x16): ("V_MAC_F32_E32", "V_FMAC_F32_E32"),
         ("VOP2", 0x17): ("V_MADMK_F32_E32", "V_FMAMK_F32_E32"),
@@ -28,9 +28,16 @@ OTHERWISE = {
         ("VOP3P_MFMA", 0x4D): ("V_MFMA_F32_16X16X16F16", "V_MFMA_F32_16X16X16_F16"),
         ("VOP3P_MFMA", 0x55): ("V_MFMA_I32_16X16X16I8", "V_MFMA_F32_16X16X4_F32"),
         ("VOP3P_MFMA", 0x67): ("V_MFMA_F32_16X16X16BF16_1K", "V_MFMA_F32_16X16X16_BF16"),
-    }
+    },
+    "cdna3": {
+        ("VOP3P", 0x3E): None,
+        ("VOP3P", 0x3F): None,
+        ("VOP3P_MFMA", 0x3E): ("V_MFMA_F32_16X16X8_XF32", "V_MFMA_F32_16X16X16_F16"),
+        ("VOP3P_MFMA", 0x3F): ("V_MFMA_F32_32X32X4_XF32", "V_MFMA_F32_32X32X8_F16"),
+    },
 }
-"""Opcodes of which the document says something else: format and number, the name, and one with the same operands."""
+"""Opcodes of which the document says something else, or nothing: format and number, the name, and one whose operands
+have as many bits; None for one that has another format."""
 SOURCE = "tinygrad.runtime.autogen.amd"
 
 
@@ -152,9 +159,13 @@ def _corrected(found: Format, name: str) -> Format:
     """With what `OTHERWISE` says."""
     opcodes = {each.number: each for each in found.opcodes}
     alike = {each.name: each for each in found.opcodes}
-    for (title, number), (right, template) in OTHERWISE.get(name, {}).items():
-        if title == found.name:
-            opcodes[number] = replace(alike[template], number=number, name=right)
+    for (title, number), right in OTHERWISE.get(name, {}).items():
+        if title != found.name:
+            continue
+        if right is None:
+            del opcodes[number]
+        else:
+            opcodes[number] = replace(alike[right[1]], number=number, name=right[0])
     return replace(found, opcodes=tuple(opcodes[number] for number in sorted(opcodes)))
 
 

@@ -1,4 +1,4 @@
-"""AMD's own runtime on a modelled GPU: libamdhip64, ROCr, hipRTC and rocBLAS as Debian packages them, on `amdgpu/model`.
+"""AMD's own runtime on a modelled GPU, `amdgpu/model`: libamdhip64, ROCr, hipRTC and rocBLAS as Debian packages them.
 
 `python -m codegen.amdgpu.runtime gfx1100 ARGUMENTS` runs this Python with these arguments there, or the program that
 they begin with: a test program of a patched Candle, say. What runs so is "AMD's runtime on a modelled GPU", and neither

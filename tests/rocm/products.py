@@ -1,7 +1,7 @@
 """Products of matrices by rocBLAS, compared with numpy's: `python -m rocm.products CASE...` on a machine with HIP.
 
-A case is TYPE:TRANSPOSED:ROWSxCOLUMNSxINNER[:BATCH]; without one, all of `CASES`. A line for each says how far the worst
-value is from numpy's, in units of what its type allows.
+A case is TYPE:TRANSPOSED:ROWSxCOLUMNSxINNER[:BATCH]; without one, all of `CASES`. A line for each says how far the
+worst value is from numpy's, in units of what its type allows.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Kind:
     scalar: type[Any]
     unit: float
     """The distance of 1 and the next number."""
+    is_rounded: bool = False
+    """Whether factors may be rounded, which rocBLAS is told apart."""
 
 
 F32, F64 = 151, 152
@@ -37,6 +39,7 @@ KINDS = {
     "f16": Kind(150, np.float16, F32, c_float, 2**-10),
     "f16_by_f16": Kind(150, np.float16, 150, c_uint32, 2**-10),
     "f32": Kind(F32, np.float32, F32, c_float, 2**-23),
+    "xf32": Kind(F32, np.float32, F32, c_float, 2**-10, is_rounded=True),
     "f64": Kind(F64, np.float64, F64, c_double, 2**-52),
     "bf16": Kind(168, np.uint16, F32, c_float, 2**-7),
 }
@@ -105,6 +108,7 @@ class Device:
         size_of = (np.abs(left) @ np.abs(right)).swapaxes(1, 2) + np.abs(widened(c, name))
 
         places = [self.upload(each) for each in (a, b, c)]
+        self.check(self.blas.rocblas_set_math_mode(self.handle, int(kind.is_rounded)))
         scalars = [self.scalar(kind, value) for value in (alpha, beta)]
         self.multiply(kind, transposed, (m, n, k), count, (a.shape[2], b.shape[2]), places, scalars)
         self.check(self.hip.hipDeviceSynchronize())
@@ -143,15 +147,14 @@ class Device:
             self.check(call(*head, a, leading[0], b, leading[1], byref(beta), c, m))
         elif count == 1:
             tail = (c, kinds, m, c, kinds, m, kind.compute, 0, 0, c_uint32(0))
-            self.check(
-                self.blas.rocblas_gemm_ex(*head, a, kinds, leading[0], b, kinds, leading[1], byref(beta), *tail)
-            )
+            self.check(self.blas.rocblas_gemm_ex(*head, a, kinds, leading[0], b, kinds, leading[1], byref(beta), *tail))
         else:
             steps = [c_int64(each) for each in (m * k, k * n, m * n)]
-            tail = (c, kinds, m, steps[2], c, kinds, m, steps[2], count, kind.compute, 0, 0, c_uint32(0))
             call = self.blas.rocblas_gemm_strided_batched_ex
             first = (a, kinds, leading[0], steps[0], b, kinds, leading[1], steps[1])
-            self.check(call(*head, *first, byref(beta), *tail))
+            third = (c, kinds, m, steps[2])
+            how = (count, kind.compute, 0, 0, c_uint32(0))
+            self.check(call(*head, *first, byref(beta), *third, *third, *how))
 
 
 def main(cases: list[str]) -> None:

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import itertools
 import re
-from ctypes import Structure, byref, c_size_t, c_uint32, c_uint64
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from kernels.machine_code import LANES, library
+from kernels.machine_code import LANES
 
 from codegen.amdgpu.instruction_set import Format, InstructionSet, Kind, Opcode, load
 from rocm.pseudocode import FLOATS, Evaluator, NotEvaluated, Value, integer, pseudocode, stem
+from rocm.waves import CARDS, END, Registers, Wave, execute, problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CARDS = {"rdna3": "gfx1100", "rdna4": "gfx1201", "cdna2": "gfx90a", "cdna3": "gfx942"}
-END = {"rdna3": 0xBFB00000, "rdna4": 0xBFB00000, "cdna2": 0xBF810000, "cdna3": 0xBF810000}
-"""S_ENDPGM."""
 FORMATS = ("VOP1", "VOP2", "VOP3", "VOPC", "VOP3_SDST", "VOP3SD", "VOP3P", "SOP1", "SOP2", "SOPC", "SOPK")
 RESULT, FIRST = 16, (2, 4, 6)
 """The vector registers of the result and of the sources; of scalar ones likewise."""
-
-
-class Registers(Structure):
-    """Of a wave, before and after."""
-
-    _fields_ = (
-        ("exec", c_uint64),
-        ("vcc", c_uint64),
-        ("scc", c_uint32),
-        ("lanes", c_uint32),
-        ("scalars", c_uint32 * 106),
-        ("vectors", c_uint32 * 64 * 32),
-    )
 
 
 OWN = {
@@ -73,6 +57,7 @@ OTHERWISE = {
     "V_FREXP_EXP_I32_F64": "the text has no exponents of subnormal numbers",
     **dict.fromkeys(("V_READLANE_B32", "V_READFIRSTLANE_B32", "V_PERMLANEX16_B32"), "of other lanes: test_lanes"),
     **dict.fromkeys(("V_NOP", "S_BARRIER_SIGNAL"), "nothing is made"),
+    **dict.fromkeys(("V_ACCVGPR_READ", "V_ACCVGPR_WRITE", "V_ACCVGPR_MOV_B32"), "of other registers: test_matrices.py"),
     **dict.fromkeys((f"S_WAITCNT_{kind}" for kind in ("VSCNT", "VMCNT", "EXPCNT", "LGKMCNT")), "nothing is made"),
 }
 """What is not compared with the text, and why. Kernel tests compare its results with Candle's CPU bit for bit."""
@@ -179,13 +164,9 @@ class Instruction:
     def executed(self) -> Registers | None:
         """The registers after it; None if it is not known."""
         after = Registers.from_buffer_copy(self.before)
-        words = self.words()
-        made = library().amdgpu_execute(
-            CARDS[self.set.name].encode(), (c_uint32 * len(words))(*words), c_size_t(len(words)), byref(after)
-        )
-        if made < 0:
-            problem = library().amdgpu_problem().decode()
-            assert "not known" in problem or "no instruction" in problem, f"{self.opcode.name}: {problem}"
+        if execute(self.set.name, self.words(), after) < 0:
+            why = problem()
+            assert "not known" in why or "no instruction" in why, f"{self.opcode.name}: {why}"
             return None
         return after
 
@@ -311,40 +292,6 @@ def test_instructions_do_what_amd_says(name: str) -> None:
     assert len(compared) > 400
 
 
-class Wave:
-    """Registers of a wave, as arrays."""
-
-    def __init__(self, name: str, seed: int = 1) -> None:
-        self.name, self.lanes = name, LANES[CARDS[name]]
-        self.rng = np.random.default_rng(seed)
-        self.vectors = self.rng.integers(1 << 32, size=(32, 64), dtype=np.uint32)
-        self.scalars = self.rng.integers(1 << 32, size=106, dtype=np.uint32)
-        self.exec = (1 << self.lanes) - 1
-
-    def run(self, opcode: str, *, behind: int | None = None, **fields: int) -> None:
-        """Executes an instruction by its name without that of its encoding, the shortest; fields are numbers."""
-        forms = sorted(load(self.name).formats, key=lambda form: form.bits)
-        found, number = next(
-            (form, each.number) for form in forms for each in form.opcodes if stem(each.name) == opcode
-        )
-        bits = found.value
-        for field in found.fields:
-            bits |= (number if field.kind is Kind.OPCODE else fields.pop(field.name, 0)) << field.low
-        assert not fields, "no such fields"
-        words = [bits >> place & 0xFFFFFFFF for place in range(0, found.bits, 32)]
-        words += [*([] if behind is None else [behind]), END[self.name]]
-        registers = Registers(exec=self.exec, lanes=self.lanes)
-        registers.scalars[:] = self.scalars.tolist()
-        for register, row in enumerate(self.vectors.tolist()):
-            registers.vectors[register][:] = row
-        made = library().amdgpu_execute(
-            CARDS[self.name].encode(), (c_uint32 * len(words))(*words), c_size_t(len(words)), byref(registers)
-        )
-        assert made > 0, library().amdgpu_problem().decode()
-        self.scalars = np.array(registers.scalars, np.uint32)
-        self.vectors = np.array(registers.vectors, np.uint32)
-
-
 DPP, SDWA = 250, 249
 """As the first source: what stands behind says which lanes, or parts of words, it is of."""
 
@@ -453,57 +400,3 @@ def test_parts_of_words(selected: int, *, signed: bool) -> None:
         mask = ((1 << bits) - 1) << low
         kept = before[17] & ~mask if unused else before[17] * 0
         assert wave.vectors[17].tolist() == (kept | before[1] << low & mask).tolist()
-
-
-MATRICES = [
-    ("rdna3", "V_WMMA_I32_16X16X16_IU8", 16),
-    ("rdna3", "V_WMMA_F32_16X16X16_F16", 16),
-    ("rdna3", "V_WMMA_F32_16X16X16_BF16", 16),
-    ("rdna4", "V_WMMA_I32_16X16X16_IU8", 16),
-    ("rdna4", "V_WMMA_F32_16X16X16_F16", 16),
-    ("rdna4", "V_WMMA_F32_16X16X16_BF16", 16),
-    ("cdna2", "V_MFMA_I32_16X16X16I8", 16),
-    ("cdna2", "V_MFMA_F32_16X16X16F16", 16),
-    ("cdna2", "V_MFMA_F32_16X16X16BF16_1K", 16),
-    ("cdna3", "V_MFMA_I32_16X16X32_I8", 32),
-    ("cdna3", "V_MFMA_F32_16X16X16_F16", 16),
-    ("cdna3", "V_MFMA_F32_16X16X16_BF16", 16),
-]
-
-
-@pytest.mark.parametrize(("name", "opcode", "k"), MATRICES)
-def test_products_of_matrices(name: str, opcode: str, k: int) -> None:
-    wave = Wave(name, seed=k)
-    bits = 8 if "I8" in opcode or "IU8" in opcode else 16
-    # Where numbers lie in registers, as AMD's documents say: lanes share a line in turn, but for RDNA3.
-    shares = {"rdna3": 1, "rdna4": 2}.get(name, 4)
-    each, in_word = k // shares, 32 // bits
-    numbers = wave.rng.integers(-128, 128, size=(2, 16, k))
-    words = (numbers if bits == 8 else numbers.astype(np.float16).view(np.uint16)).astype(np.int64)
-    if "BF16" in opcode:
-        words = (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.int64)
-    for lane, (side, first) in itertools.product(range(wave.lanes), enumerate((0, 8))):
-        line = words[side, lane % 16, lane // 16 % shares * each :][:each]
-        for place, number in enumerate(line.tolist()):
-            low, register = place % in_word * bits, first + place // in_word
-            kept = int(wave.vectors[register, lane]) & ~(((1 << bits) - 1) << low)
-            wave.vectors[register, lane] = kept | (number & ((1 << bits) - 1)) << low
-    steps = 256 // wave.lanes
-
-    def row(step: int, lane: int) -> int:
-        return 2 * step + lane // 16 if shares == 1 else steps * (lane // 16) + step
-
-    third = wave.rng.integers(-1000, 1000, size=(16, 16))
-    for step, lane in itertools.product(range(steps), range(wave.lanes)):
-        number = third[row(step, lane), lane % 16]
-        wave.vectors[16 + step, lane] = (
-            np.array([number]).astype(np.int32 if bits == 8 else np.float32).view(np.uint32)[0]
-        )
-    more = {"neg": 0b11} if "IU8" in opcode else {}
-    wave.run(opcode, src0=256, src1=256 + 8, src2=256 + 16, vdst=24, **more)
-    kind = np.int32 if bits == 8 else np.float32
-    made = [wave.vectors[24 + step, : wave.lanes].view(kind) for step in range(steps)]
-    got = np.zeros((16, 16))
-    for step, lane in itertools.product(range(steps), range(wave.lanes)):
-        got[row(step, lane), lane % 16] = made[step][lane]
-    assert (got == numbers[0] @ numbers[1].T + third).all()

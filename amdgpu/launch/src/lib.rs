@@ -30,7 +30,7 @@ pub struct Registers {
     scc: u32,
     lanes: u32,
     scalars: [u32; SCALARS],
-    vectors: [[u32; 64]; 32],
+    vectors: [[u32; 64]; 64],
 }
 
 /// Bytes of LDS that instructions have which are executed by themselves.
@@ -175,20 +175,24 @@ pub unsafe extern "C" fn amdgpu_launch(
     executed.map_or(-1, |executed| executed as i64)
 }
 
-/// Executes instructions by themselves, in one wave without memory. Returns how many; -1 if that fails.
+/// Executes instructions by themselves, in one wave. Returns how many; -1 if that fails.
 ///
 /// # Safety
-/// `words` are so many, and the last is the end of a program.
+/// `words` are so many, and the last is the end of a program. `regions` are as for `amdgpu_launch`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn amdgpu_execute(
     card: *const c_char,
     words: *const u32,
     count: usize,
     registers: *mut Registers,
+    regions: *const Region,
+    regions_count: usize,
 ) -> i64 {
     // SAFETY: the caller's promise.
-    let (card, words, registers) =
-        unsafe { (CStr::from_ptr(card), slice::from_raw_parts(words, count), &mut *registers) };
+    let (card, words, registers, regions) = unsafe {
+        let words = slice::from_raw_parts(words, count);
+        (CStr::from_ptr(card), words, &mut *registers, slice::from_raw_parts(regions, regions_count))
+    };
     let executed = told(|| {
         let set = isa::of_card(&card.to_string_lossy()).ok_or("no instruction set of that card")?;
         let program = Program::new(set, 0, words.to_vec());
@@ -198,7 +202,7 @@ pub unsafe extern "C" fn amdgpu_execute(
         let count = registers.vectors.len();
         wave.vectors[..count].copy_from_slice(&registers.vectors);
         let mut block = Block::new(&program, vec![wave], LDS);
-        block.run(&mut Regions(&[])).map_err(|fault| fault.to_string())?;
+        block.run(&mut Regions(regions)).map_err(|fault| fault.to_string())?;
         let wave = &block.waves()[0];
         registers.exec = wave.exec;
         (registers.vcc, registers.scc, registers.scalars) = (wave.vcc, wave.scc.into(), wave.scalars);

@@ -14,6 +14,8 @@ enum Kind {
     F16,
     Bf16,
     F32,
+    /// Floats of 32 bits that are rounded to 10 behind the point.
+    Xf32,
     F64,
     /// Whole numbers of 8 bits.
     Byte,
@@ -27,6 +29,7 @@ impl Kind {
             "F16" => Self::F16,
             "BF16" => Self::Bf16,
             "F32" => Self::F32,
+            "XF32" => Self::Xf32,
             "F64" => Self::F64,
             "I8" | "IU8" => Self::Byte,
             "I32" => Self::Word,
@@ -38,7 +41,7 @@ impl Kind {
         match self {
             Self::Byte => 8,
             Self::F16 | Self::Bf16 => 16,
-            Self::F32 | Self::Word => 32,
+            Self::F32 | Self::Xf32 | Self::Word => 32,
             Self::F64 => 64,
         }
     }
@@ -49,6 +52,8 @@ impl Kind {
             Self::F16 => h(bits),
             Self::Bf16 => f(bits << 16).into(),
             Self::F32 => f(bits).into(),
+            // AMD does not say how they are rounded; here it is to the nearest.
+            Self::Xf32 => f(rounded(bits as u32, 13).into()).into(),
             Self::F64 => f64::from_bits(bits),
             Self::Byte if signed => (bits as u8 as i8).into(),
             Self::Byte => (bits as u8).into(),
@@ -281,9 +286,14 @@ impl Third {
 
 /// The nearest float of 16 bits that has the exponents of one of 32, or of two the even one.
 fn bf16(number: f64) -> u64 {
-    let bits = (number as f32).to_bits();
-    if number.is_nan() {
-        return u64::from(bits >> 16 | 64);
+    u64::from(rounded((number as f32).to_bits(), 16) >> 16)
+}
+
+/// A float of 32 bits without so many of the last ones, rounded to the nearest, of two to the even one.
+fn rounded(bits: u32, last: u32) -> u32 {
+    let kept = !((1 << last) - 1);
+    if f32::from_bits(bits).is_nan() {
+        return bits & kept | 1 << 22;
     }
-    u64::from((bits.wrapping_add(0x7fff + (bits >> 16 & 1))) >> 16)
+    bits.wrapping_add((1 << (last - 1)) - 1 + (bits >> last & 1)) & kept
 }

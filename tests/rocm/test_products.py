@@ -1,0 +1,34 @@
+"""rocBLAS's own products, by AMD's unmodified libraries on a modelled GPU, compared with numpy's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from codegen.amdgpu.products import rocblas_folders
+from codegen.amdgpu.topology import CARDS
+from codegen.paths import build_folder, repository_root
+from rocm.products import CASES
+
+CHOSEN = ("gfx1100", "gfx942")
+SECONDS = 600
+
+
+@pytest.mark.parametrize("card", CHOSEN)
+def test_products_are_those_of_numpy(card: str) -> None:
+    if not rocblas_folders():
+        pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
+    if not (build_folder() / "amdgpu/release/libmodel.so").is_file():
+        pytest.skip("the modelled GPU is not built (make amdgpu)")
+    assert card in CARDS
+    # Only gfx942 rounds factors.
+    cases = [case for case in CASES if card == "gfx942" or not case.startswith("xf32")]
+    command = (sys.executable, "-m", "codegen.amdgpu.runtime", card, "-m", "rocm.products", *cases)
+    variables = {**os.environ, "PYTHONPATH": str(repository_root() / "tests")}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=SECONDS, check=False)
+    found = dict(line.split() for line in done.stdout.splitlines())
+    assert list(found) == cases, done.stderr[-2000:]
+    assert {case: worst for case, worst in found.items() if float(worst) > 1} == {}
