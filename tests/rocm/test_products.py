@@ -13,19 +13,20 @@ from codegen.amdgpu.topology import CARDS
 from codegen.paths import build_folder, repository_root
 from rocm.products import CASES
 
-CHOSEN = ("gfx1100", "gfx942")
+WHOLLY = ("gfx1100", "gfx942")
+"""Cards for which all cases are tried; for the others, one transposition."""
 SECONDS = 600
 
 
-@pytest.mark.parametrize("card", CHOSEN)
+@pytest.mark.parametrize("card", CARDS)
 def test_products_are_those_of_numpy(card: str) -> None:
     if not rocblas_folders():
         pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
     if not (build_folder() / "amdgpu/release/libmodel.so").is_file():
         pytest.skip("the modelled GPU is not built (make amdgpu)")
-    assert card in CARDS
     # Only gfx942 rounds factors.
     cases = [case for case in CASES if card == "gfx942" or not case.startswith("xf32")]
+    cases = cases if card in WHOLLY else [case for case in cases if ":tn:" in case]
     command = (sys.executable, "-m", "codegen.amdgpu.runtime", card, "-m", "rocm.products", *cases)
     variables = {**os.environ, "PYTHONPATH": str(repository_root() / "tests")}
     done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=SECONDS, check=False)

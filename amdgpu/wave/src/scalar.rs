@@ -6,7 +6,7 @@ use isa::decode::Instruction;
 use isa::operand::Operand;
 use isa::table::InstructionSet;
 
-use crate::numbers::{f, of_f};
+use crate::numbers::{f, h, of_f};
 use crate::state::Wave;
 use crate::vector::Done;
 
@@ -161,6 +161,16 @@ fn value(name: &str) -> Option<fn(&Given) -> Made> {
         "S_CMP_NLE_F32" => |g| (None, Some(!(f(g.a) <= f(g.b)))),
         "S_CMP_NGT_F32" => |g| (None, Some(!(f(g.a) > f(g.b)))),
         "S_CMP_NGE_F32" => |g| (None, Some(!(f(g.a) >= f(g.b)))),
+        "S_CMP_EQ_F16" => |g| (None, Some(h(g.a) == h(g.b))),
+        "S_CMP_NEQ_F16" => |g| (None, Some(h(g.a) != h(g.b))),
+        "S_CMP_LT_F16" => |g| (None, Some(h(g.a) < h(g.b))),
+        "S_CMP_LE_F16" => |g| (None, Some(h(g.a) <= h(g.b))),
+        "S_CMP_GT_F16" => |g| (None, Some(h(g.a) > h(g.b))),
+        "S_CMP_GE_F16" => |g| (None, Some(h(g.a) >= h(g.b))),
+        "S_CMP_NLT_F16" => |g| (None, Some(!(h(g.a) < h(g.b)))),
+        "S_CMP_NLE_F16" => |g| (None, Some(!(h(g.a) <= h(g.b)))),
+        "S_CMP_NGT_F16" => |g| (None, Some(!(h(g.a) > h(g.b)))),
+        "S_CMP_NGE_F16" => |g| (None, Some(!(h(g.a) >= h(g.b)))),
         "S_MIN_U32" => |g| (Some(g.a.min(g.b)), Some(g.a < g.b)),
         "S_MAX_U32" => |g| (Some(g.a.max(g.b)), Some(g.a >= g.b)),
         "S_MIN_I32" => |g| (Some(signed(g.a).min(signed(g.b)) as u64), Some(signed(g.a) < signed(g.b))),
