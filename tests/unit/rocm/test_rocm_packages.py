@@ -12,8 +12,7 @@ from codegen.rocm.packages import NEWEST, OLDEST, RELEASES, Part, RocmRelease, r
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
 def test_each_release_has_every_part(release: RocmRelease) -> None:
-    """But for the disassembler, as the newest reads the code of all compilers, for what only the modelled GPU needs, and
-    for RCCL, which Debian has twice."""
+    """But for the disassembler, as the newest reads all code, what models need, and RCCL, which Debian has twice."""
     lacking = set() if release is NEWEST else {Part.DISASSEMBLER, Part.TRACING}
     if release.version == "6.4":
         lacking.add(Part.COLLECTIVES)
