@@ -35,12 +35,14 @@ class Card:
     """PCI's number of the product."""
     caches: tuple[tuple[int, int], ...]
     """Level and KiB of each."""
+    corrects: bool = False
+    """Whether errors of its registers and caches are corrected (AMD: sramecc), for which compilers make other code."""
 
 
 CARDS = {
     card.name: card
     for card in (
-        Card("gfx942", 90402, 64, 304, 4, 8, 38, 0x74A1, ((1, 32), (2, 4096), (3, 262144))),
+        Card("gfx942", 90402, 64, 304, 4, 8, 38, 0x74A1, ((1, 32), (2, 4096), (3, 262144)), corrects=True),
         Card("gfx1100", 110000, 32, 96, 2, 16, 12, 0x744C, ((1, 32), (2, 6144), (3, 98304))),
         Card("gfx1151", 110501, 32, 40, 2, 16, 4, 0x1586, ((1, 32), (2, 2048), (3, 32768))),
         Card("gfx1201", 120001, 32, 64, 2, 16, 8, 0x7550, ((1, 32), (2, 8192), (3, 65536))),
@@ -50,6 +52,8 @@ CARDS = {
 MEMORY = 4 << 30
 """Bytes of the GPU."""
 HOST_MEMORY = 8 << 30
+CORRECTS = 1 << 26
+"""What a card has that corrects errors, among the following."""
 CAPABILITY = 0x2A80
 """Watch points and queues; bit 30, which asks for what no model has, is not set."""
 
@@ -109,7 +113,7 @@ def _gpu(card: Card) -> dict[str, int]:
         "max_engine_clk_fcompute": 2500,
         "local_mem_size": 0,
         "fw_version": 550,
-        "capability": CAPABILITY,
+        "capability": CAPABILITY | (CORRECTS if card.corrects else 0),
         "debug_prop": 0,
         "sdma_fw_version": 20,
         "unique_id": 1,
