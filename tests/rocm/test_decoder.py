@@ -12,6 +12,8 @@ import pytest
 from rocm_toolchain import real_disassembler, real_toolchain
 
 from codegen import programs
+from codegen.amdgpu.products import rocblas_folders
+from codegen.amdgpu.topology import CARDS
 from codegen.kernels.architectures import parse_architectures
 from codegen.kernels.compile import compile_kernels
 from codegen.kernels.loader import load_families
@@ -28,6 +30,8 @@ WANTED = [each.name for each in parse_architectures(os.environ.get("ARCH", "all"
 THEIRS = re.compile(r"^\s+(?P<text>\S.*?)\s*// (?P<place>[0-9A-F]+): (?P<words>(?:[0-9A-F]{8} ?)+)", re.MULTILINE)
 LEAST = 500_000
 """Instructions of an architecture; there were 790 thousand and more."""
+LEAST_OF_ROCBLAS = 2000
+"""Instructions of one of its objects."""
 
 
 class Decoded(NamedTuple):
@@ -60,6 +64,29 @@ def differences(expected: Mapping[int, Decoded], found: Mapping[int, Decoded]) -
         for place, wanted in expected.items()
         if found.get(place) != wanted
     ]
+
+
+def without_labels(found: Mapping[int, Decoded]) -> dict[int, Decoded]:
+    """The same, but for where branches go to: objects have names for that."""
+    is_branch = re.compile(r"s_(cbranch\w*|branch) ")
+    return {
+        place: Decoded(one.bytes, one.text.split()[0]) if is_branch.match(one.text) else one
+        for place, one in found.items()
+    }
+
+
+@pytest.mark.parametrize("architecture", CARDS)
+@pytest.mark.parametrize("kind", ["SS", "DD", "HH_HPA"])
+def test_instructions_of_rocblas_are_decoded_as_llvm_does(architecture: str, kind: str) -> None:
+    if not rocblas_folders():
+        pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
+    pattern = f"rocblas/*/library/*_{kind}_Contraction_l_Ailk_Bljk_*_fallback_{architecture}.hsaco"
+    (code,) = rocblas_folders()[0].glob(pattern)
+
+    expected = without_labels(theirs(code))
+
+    assert len(expected) > LEAST_OF_ROCBLAS
+    assert differences(expected, without_labels(ours(code, architecture)))[:20] == []
 
 
 @pytest.mark.parametrize("architecture", WANTED)

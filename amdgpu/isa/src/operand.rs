@@ -143,7 +143,7 @@ impl Instruction {
     /// What the instruction reads from, or writes to, by a field, in waves of so many lanes. None if it does neither.
     pub fn used(&self, set: &InstructionSet, name: &str, lanes: u32) -> Option<Used> {
         let declared = self.declared(name)?;
-        if (name == "vdst" && self.drops_result(set)) || self.ignores(name) {
+        if (name == "vdst" && self.drops_result(set)) || (name == "vaddr" && self.ignores(name)) {
             return None;
         }
         let bits = match (declared.format, self.format.name, name) {

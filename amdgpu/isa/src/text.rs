@@ -97,7 +97,7 @@ impl Text<'_> {
         let opcode = self.instruction.opcode.name;
         let vcc = || register(Operand::Special(Special::Vcc), self.lanes / 32);
         let mut found = Vec::new();
-        if self.format() == "VOPC" && !opcode.contains("CMPX") {
+        if self.format() == "VOPC" && !(self.is_rdna() && opcode.contains("CMPX")) {
             let elsewhere = self.instruction.destination_behind(self.set);
             found.push(elsewhere.map_or_else(vcc, |operand| register(operand, self.lanes / 32)));
         }
@@ -189,7 +189,7 @@ impl Text<'_> {
         match (has_register, signed) {
             (false, 0) if self.set.name == "rdna3" => "null".into(),
             (false, _) => offset,
-            (true, 0) => register(operand, 1),
+            (true, 0) if self.set.name != "rdna4" => register(operand, 1),
             (true, _) => format!("{} offset:{offset}", register(operand, 1)),
         }
     }
