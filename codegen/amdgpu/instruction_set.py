@@ -20,6 +20,8 @@ DOCUMENTS = {"cdna2": "cdna", "cdna3": "cdna"}
 """tinygrad's names where they are others: it has one for all of CDNA."""
 OTHERWISE: dict[str, dict[tuple[str, int], tuple[str, str] | None]] = {
     "cdna2": {
+        ("VOP3P", 0x3E): None,
+        ("VOP3P", 0x3F): None,
         ("VOP2", 0x16): ("V_MAC_F32_E32", "V_FMAC_F32_E32"),
         ("VOP2", 0x17): ("V_MADMK_F32_E32", "V_FMAMK_F32_E32"),
         ("VOP2", 0x18): ("V_MADAK_F32_E32", "V_FMAAK_F32_E32"),
@@ -37,7 +39,7 @@ OTHERWISE: dict[str, dict[tuple[str, int], tuple[str, str] | None]] = {
     },
 }
 """Opcodes of which the document says something else, or nothing: format and number, the name, and one whose operands
-have as many bits; None for one that has another format."""
+have as many bits; None for one that is not there."""
 SOURCE = "tinygrad.runtime.autogen.amd"
 
 

@@ -94,7 +94,7 @@ impl Product {
             "rdna4" => Some(4),
             _ => None,
         };
-        let share = bits / kind.bits();
+        let share = bits.checked_div(kind.bits()).filter(|share| *share > 0)?;
         let count = if rdna.is_some() { 1 } else { share * (64 / side) / depth };
         Some(Self { kind, result: Kind::of(result)?, side, depth, count, share, rdna })
     }
