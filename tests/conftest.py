@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import file_results
 import limits
@@ -15,6 +17,9 @@ from hypothesis import settings
 from in_process import CommandLine, copy_of_home
 from made_up import candle_tree
 from surroundings import in_ci
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # No deadline: the machines that run this are shared, and a slow example is no failure.
 settings.register_profile("local", deadline=None)
@@ -40,6 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def update_goldens(pytestconfig: pytest.Config) -> bool:
     """True if the goldens are to be written instead of compared."""
     return bool(pytestconfig.getoption("--update-goldens"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def medium() -> Iterator[None]:
+    """Nobody waits for the disk: no test takes the power away, and an apply asks 400 times whether all is written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

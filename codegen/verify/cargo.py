@@ -35,6 +35,15 @@ INSTALL = {
     "clippy": "run `rustup component add clippy`, or install your system's package `rust-clippy`",
 }
 STDERR_LINES_KEPT = 60
+CRATES = ("core", "datasets", "examples", "nn", "pyo3", "transformers")
+UNOPTIMISED = tuple(
+    word for crate in CRATES for word in ("--config", f"profile.dev.package.candle-{crate}.opt-level=0")
+)
+"""Arguments of cargo: Candle's crates are compiled without optimisation, what they depend on with a little.
+
+candle-core takes 38 s of a core so, in place of 125, and its tests on the emulated device take as long as before. No
+variable can say this (https://doc.rust-lang.org/cargo/reference/config.html#profilenamepackagename).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ class CargoRun:
 
 
 def cargo_environment(target_dir: Path, **extra: str) -> dict[str, str]:
-    """Variables for every cargo run of ours: optimised enough to test, no debug info, one shared target folder.
+    """Variables for every cargo run of ours: dependencies optimised a little, no debug info, one shared target folder.
 
     A cold check of candle-core and candle-nn takes 20-35 s and 370 MB on two cores; all releases share the folder.
     Without link-time optimisation among a crate's own units, candle-core's tests take a quarter less to build.
@@ -123,7 +132,7 @@ def run_cargo(
     written.
     """
     require_programs(["cargo"])
-    command = ["cargo", arguments[0], "--message-format=json", *arguments[1:]]
+    command = ["cargo", arguments[0], "--message-format=json", *UNOPTIMISED, *arguments[1:]]
     started = time.monotonic()
     try:
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -89,8 +89,8 @@ class Probe:
 
 @pytest.fixture(scope="session")
 def work() -> Path:
-    """What is kept between runs."""
-    return work_folder("newest")
+    """What is kept between runs; tests/releases has the same, and so the crates that Candle depends on."""
+    return work_folder("verify")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from codegen.paths import repository_root
+from codegen.verify.cargo import UNOPTIMISED
 from codegen.verify.device_use import RECORD, DeviceUse, read_use
 from releases.command_line import candle_rocm
 
@@ -67,7 +68,14 @@ def using(folder: Path, name: str, version: str, release: str) -> None:
 
 def cargo(program: Path, target: Path, *arguments: str, variables: Mapping[str, str]) -> Ran:
     """Runs cargo in the program's folder, and what it runs on the device; it has to end well."""
-    return run("cargo", *arguments, folder=program, variables={"CARGO_TARGET_DIR": str(target), **variables})
+    return run(
+        "cargo",
+        arguments[0],
+        *UNOPTIMISED,
+        *arguments[1:],
+        folder=program,
+        variables={"CARGO_TARGET_DIR": str(target), **variables},
+    )
 
 
 def run(*command: str, folder: Path, variables: Mapping[str, str]) -> Ran:

@@ -13,6 +13,7 @@ import pytest
 
 from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import Runtime
+from codegen.verify.cargo import UNOPTIMISED
 from codegen.verify.hip_libraries import prepare_libraries
 from releases.command_line import PROGRAM
 from releases.cover import NAMED
@@ -209,7 +210,7 @@ def test_published_crates_link_to_the_libraries_of_rocm(
 def test_the_command_runs_a_program_on_the_device(program: Path, runtime: Runtime, work: Path) -> None:
     """As README says: `candle-rocm emulator cargo run --features rocm`."""
     done = subprocess.run(
-        [PROGRAM, "emulator", "cargo", "run", "--features", "rocm"],
+        [PROGRAM, "emulator", "cargo", "run", *UNOPTIMISED, "--features", "rocm"],
         cwd=program,
         env={**os.environ, "CARGO_TARGET_DIR": str(work / "target"), **VARIABLES[runtime]},
         capture_output=True,

@@ -67,11 +67,20 @@ def test_diagnostics_are_collected_once_and_logged_readably(tmp_path: Path, fake
     assert "compiler-artifact" not in log
 
 
+def test_what_candle_depends_on_is_optimised_and_candle_is_not(tmp_path: Path, fake: Callable[[str], None]) -> None:
+    fake("print(' '.join(sys.argv[1:]))")
+    done, _ = run(tmp_path, "build")
+    printed = done.log.read_text(encoding="utf-8").splitlines()[1]
+    assert "--config profile.dev.package.candle-core.opt-level=0" in printed
+    assert cargo_environment(tmp_path)["CARGO_PROFILE_DEV_OPT_LEVEL"] == "1"
+
+
 def test_json_is_asked_for_before_the_other_arguments(tmp_path: Path, fake: Callable[[str], None]) -> None:
     fake("print(' '.join(sys.argv[1:]), os.environ['MARK'], os.getcwd())")
     done, _ = run(tmp_path, "clippy", "--", "-W", "x")
     printed = done.log.read_text(encoding="utf-8").splitlines()[1]
-    assert printed == f"clippy --message-format=json -- -W x 1 {tmp_path.resolve()}"
+    assert printed.startswith("clippy --message-format=json --config ")
+    assert printed.endswith(f" -- -W x 1 {tmp_path.resolve()}")
 
 
 def test_what_was_built_is_known_with_its_test_binaries(tmp_path: Path, fake: Callable[[str], None]) -> None:
