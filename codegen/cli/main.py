@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COMMANDS = {
-    "fetch": "Download a Candle release from the crate registry, as a workspace.",
+    "fetch": "Download a Candle release from the registry, as a workspace.",
     "scan": "List every backend site of a tree: handled, left alone, unknown.",
     "generate": "Write patches, new files and a report for all phases.",
     "diff": "Print the changes as a unified diff.",
@@ -36,13 +36,14 @@ COMMANDS = {
     "kernels": "List, render and compile the HIP kernels; show their resources.",
     "bench": "Time the kernels on a GPU, next to a copy and PyTorch.",
     "doctor": "Check the toolchain, ROCm and the GPU of this machine.",
+    "bug-report": "Collect what a bug report needs in one archive.",
     "versions": "List the tested Candle releases.",
     "explain": "Explain why a line of Candle is or is not changed.",
     "parity": "List CUDA's public items, each with its counterpart on ROCm.",
     "report": "Write a report for reviewers as one HTML file.",
     "spec": "Check the specs and print their JSON schemas.",
 }
-"""Command and help line, in the order of the help page; `codegen.cli.<name>` holds it."""
+"""Command and help line, in the order of the help page; `codegen.cli.<name>` holds it, with `_` for `-`."""
 
 READER_GONE = 128 + signal.SIGPIPE
 """Status of a process that this signal ends, as shells report it: the command has no result of its own."""
@@ -78,7 +79,7 @@ class _LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"codegen.cli.{cmd_name}").command
+        command = importlib.import_module(f"codegen.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 

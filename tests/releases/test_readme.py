@@ -68,5 +68,5 @@ def test_every_command_of_the_reference_exists() -> None:
 
     block = re.search(r"## Commands\n\n```\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert block is not None
-    named = {word for line in block[1].splitlines() for word in re.findall(r"[a-z]+", line.split("  ")[0])}
+    named = {word for line in block[1].splitlines() for word in re.findall(r"[a-z]+(?:-[a-z]+)*", line.split("  ")[0])}
     assert set(COMMANDS) <= named

@@ -157,6 +157,7 @@ WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("fetch",): ("0.9.1",),
     ("doctor",): (),
     ("versions",): (),
+    ("bug-report",): (),
     ("spec", "lint"): (),
     ("kernels", "list"): (),
     ("kernels", "render"): ("--to", "kernels"),
