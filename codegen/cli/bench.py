@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 from codegen.cli.options import as_json
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     "wanted",
     multiple=True,
     metavar="TEXT",
+    shell_complete=complete.rows,
     help="Run only rows whose name contains TEXT; repeatable.",
 )
 @click.option(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 
 @click.command("check")
-@click.argument("candle")
+@click.argument("candle", shell_complete=complete.folders)
 @options.phases
 @options.gating
 @options.runtime

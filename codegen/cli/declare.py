@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 
 @click.command("declare")
-@click.argument("candle")
+@click.argument("candle", shell_complete=complete.folders)
 @click.argument("files", nargs=-1)
 @click.option("--undo", is_flag=True, help="Withdraw the declaration; the files stay as they are.")
 @options.as_json

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from codegen import terminal
+from codegen.cli import complete
 
 SCHEMA_VERSION = 1
 
 
 @click.command("fetch")
-@click.argument("version")
+@click.argument("version", shell_complete=complete.releases)
 @click.option(
     "--to",
     type=click.Path(path_type=Path),

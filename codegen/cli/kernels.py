@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 from codegen.cli.options import as_json, note
 
 if TYPE_CHECKING:
@@ -77,7 +77,11 @@ def render(*, folder: Path | None, as_json: bool) -> None:
 
 
 _architectures = click.option(
-    "--arch", "names", default="all", help="Architectures, such as gfx906,gfx1100. Default: all supported ones."
+    "--arch",
+    "names",
+    default="all",
+    shell_complete=complete.architectures,
+    help="Architectures, such as gfx906,gfx1100. Default: all supported ones.",
 )
 
 
@@ -128,7 +132,7 @@ def build(*, names: str, folder: Path | None, quiet: bool, verbose: bool, as_jso
 
 @command.command("resources")
 @_architectures
-@click.option("--family", help="Show only this family.")
+@click.option("--family", shell_complete=complete.families, help="Show only this family.")
 @options.quiet
 @options.verbose
 @as_json

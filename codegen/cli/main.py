@@ -37,6 +37,7 @@ COMMANDS = {
     "bench": "Time the kernels on a GPU, next to a copy and PyTorch.",
     "doctor": "Check the toolchain, ROCm and the GPU of this machine.",
     "bug-report": "Collect what a bug report needs in one archive.",
+    "completion": "Print the script with which a shell completes commands.",
     "versions": "List the tested Candle releases.",
     "explain": "Explain why a line of Candle is or is not changed.",
     "parity": "List CUDA's public items, each with its counterpart on ROCm.",

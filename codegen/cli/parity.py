@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 if TYPE_CHECKING:
     from codegen.report.parity import Compared
@@ -19,7 +19,7 @@ STATES = {"same": "same", "other": "other form", "none": "none", "missing": "mis
 
 
 @click.command("parity")
-@click.argument("candle", required=False)
+@click.argument("candle", required=False, shell_complete=complete.releases)
 @click.option("--state", "states", multiple=True, type=click.Choice(list(STATES)), help="Only items in this state.")
 @click.option("--markdown", is_flag=True, help="Print a page with tables, as docs/parity.md.")
 @options.leave_unknown

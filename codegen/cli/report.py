@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 
 @click.command("report")
-@click.argument("candle")
+@click.argument("candle", shell_complete=complete.releases)
 @click.option(
     "--html",
     "out",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 
 @click.command("revert")
-@click.argument("candle")
+@click.argument("candle", shell_complete=complete.folders)
 @click.option("--phase", type=click.IntRange(0, 7), help="Undo this phase and all later ones. Default: all.")
 @click.option(
     "--keep-edits",

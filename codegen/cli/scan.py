@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 if TYPE_CHECKING:
     from codegen.plan.decide import Scan
@@ -19,7 +19,7 @@ STATES = {"handled": "handled", "not-applied": "not applied", "left-alone": "lef
 
 
 @click.command("scan")
-@click.argument("candle")
+@click.argument("candle", shell_complete=complete.releases)
 @click.option("--list", "as_list", is_flag=True, help="Print one line per site.")
 @click.option("--state", "states", multiple=True, type=click.Choice(list(STATES)), help="Only sites in this state.")
 @click.option("--phase", "phases", multiple=True, type=click.IntRange(0, 7), help="Only sites of this phase.")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 if TYPE_CHECKING:
     from codegen.plan.model import Decision
 
 
 @click.command("status")
-@click.argument("candle")
+@click.argument("candle", shell_complete=complete.folders)
 @options.as_json
 def command(candle: str, *, as_json: bool) -> None:
     """Show which phases are applied to the folder CANDLE, and which of their files were edited since.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codegen import terminal
-from codegen.cli import options
+from codegen.cli import complete, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,25 +31,33 @@ TENSORS = 3
 
 
 @click.command("verify")
-@click.argument("candle")
+@click.argument("candle", shell_complete=complete.releases)
 @click.option("--phase", type=click.IntRange(0, LAST_PHASE), help="Last phase. Default: all ready ones.")
 @click.option(
     "--target",
     metavar="[auto|emulator|amd|nvidia|model[:ARCH]]",
     default="auto",
     show_default=True,
+    shell_complete=complete.targets,
     help="The device to run on; auto takes an AMD GPU if one responds, otherwise the emulated device. model runs AMD's "
     "own runtime on a modelled GPU, gfx1100 unless ARCH names another.",
 )
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
 @click.option("--quick", is_flag=True, help="Skip the steps that take minutes.")
-@click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be given several times.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="STEP",
+    shell_complete=complete.steps,
+    help="Run only this step; may be given several times.",
+)
 @click.option(
     "--package",
     "-p",
     multiple=True,
     metavar="CRATE",
+    shell_complete=complete.crates,
     help="Run only this crate's part of the steps; repeatable.",
 )
 @click.option(
