@@ -31,6 +31,7 @@ COMMANDS = {
     "declare": "Keep your own edits in files that candle-rocm wrote.",
     "revert": "Undo phases, byte for byte.",
     "use": "Show what a program needs to use a patched Candle, or write it.",
+    "publish": "Make a git repository with a branch and a tag for each release.",
     "verify": "Run cargo check, clippy and tests on the patched tree.",
     "emulator": "Run a program on the emulated HIP device.",
     "kernels": "List, render and compile the HIP kernels; show their resources.",

@@ -165,6 +165,7 @@ WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
 ELSEWHERE = {
     ("verify",),
     ("use",),
+    ("publish",),
     ("parity",),
     ("bench",),
     ("emulator",),
@@ -172,7 +173,7 @@ ELSEWHERE = {
     ("kernels", "resources"),
 }
 """verify and emulator need cargo, a benchmark a GPU, compiling kernels ROCm's compiler, and `use` a program:
-tests/unit/verify, tests/emulator, tests/unit/bench, tests/rocm and test_use.py look at their JSON; and
+tests/unit/verify, tests/emulator, tests/unit/bench, tests/rocm, test_use.py and test_publish.py look at their JSON; and
 test_parity_cli.py, since the made-up tree has public items that nothing answers."""
 
 
