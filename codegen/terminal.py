@@ -96,7 +96,7 @@ def console(*, stderr: bool = False, **options: Any) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would end the process with 1, which means "changes needed"
 
-    return Shown(stderr=stderr, color_system=_colours(), **options)
+    return Shown(stderr=stderr, **{"color_system": _colours(), **options})
 
 
 def _colours() -> Literal["auto", "standard"] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from codegen import programs
 from codegen.amdgpu.topology import CARDS
 from codegen.errors import ToolchainMissing
 from codegen.rocm.fetch import fetched
@@ -51,7 +51,11 @@ def _unpack_all(blas: FetchedPart) -> None:
 def _unpack(package: Path, folder: Path) -> None:
     """What the modelled cards need of a package; the kernels of all cards are three times as much."""
     chosen = [f"./{LIBRARIES}/lib*", f"{KERNELS}*_fallback.dat", *(f"{KERNELS}*{card}*" for card in CARDS)]
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as files:
-        done = subprocess.run(["tar", "-x", "-C", folder, "--wildcards", *chosen], stdin=files.stdout, check=False)
-    if done.returncode or files.returncode:
+    take: list[str | Path] = ["tar", "-x", "-C", folder, "--wildcards", *chosen]
+    with (
+        programs.start(["dpkg-deb", "--fsys-tarfile", package], stdout=programs.PIPE) as files,
+        programs.start(take, stdin=files.stdout or programs.NOTHING) as taking,
+    ):
+        pass
+    if taking.returncode or files.returncode:
         raise ToolchainMissing(f"{package} could not be unpacked", remedy="remove it and run `make rocm-toolchain`")

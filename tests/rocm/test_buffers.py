@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from some import some
 
 from rocm.waves import Wave
 
@@ -135,7 +136,7 @@ def test_halves_of_registers(name: str, opcode: str, *, high: bool) -> None:
     buffer = Buffer(name)
     before = buffer.wave.vectors[DATA].copy()
     buffer.wave.execute(buffer.words(opcode))
-    for lane in range(buffer.wave.lanes):
+    for lane in some(range(buffer.wave.lanes)):
         taken = int.from_bytes(bytes(buffer.taken(lane, 2)), "little")
         kept = int(before[lane]) if name == "rdna3" else 0
         wanted = taken << 16 | kept & 0xFFFF if high else kept & 0xFFFF0000 | taken
@@ -154,7 +155,7 @@ def test_values_are_exchanged_where_they_are_as_expected(name: str, opcode: str,
     new = wave.vectors[DATA].copy()
     wave.vectors[DATA + 1, : wave.lanes] = np.where(np.arange(wave.lanes) % 2, old, old + 1)
     wave.execute(buffer.words(opcode, **{returns: 1}))
-    for lane in range(wave.lanes):
+    for lane in some(range(wave.lanes)):
         is_there = lane < 16
         assert wave.vectors[DATA, lane] == (old[lane] if is_there else 0)
         found = buffer.memory.view(np.uint32)[(SIZE - 64) // 4 + lane]

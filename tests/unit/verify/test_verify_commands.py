@@ -21,18 +21,20 @@ from codegen.patch.changes import FileChange, Origin, PhaseChanges, Region
 from codegen.plan.model import Plan
 from codegen.spec.kinds import Runtime
 from codegen.spec.model import CandleSpec, Pin
+from codegen.verify.process import run_watched
 from codegen.verify.results import FoundByVerify, read
 from codegen.verify.steps import choose_steps
 from codegen.verify.target import Device
 from codegen.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from click.testing import Result
 
     from codegen.rocm.workspaces import Workspace as LibraryWorkspace
+    from codegen.verify.process import Ended
 
 CRATES = ("candle-core", "candle-nn", "candle-transformers")
 TOOLS = ("cargo", "rustc", "rustfmt", "cargo-clippy", "git")
@@ -124,18 +126,11 @@ def test_a_step_that_is_judged_later_says_so(invoke: Callable[..., Result], prog
 
 
 def test_after_an_interruption_what_passed_is_not_done_again(
-    invoke: Callable[..., Result], programs: Path, tmp_path: Path
+    invoke: Callable[..., Result], programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second step ends the run; the third run finds nothing kept, since the second came to its end."""
     asked = tmp_path / "asked"
-    body = (
-        f"open({str(asked)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
-        f"interrupts = os.path.exists({str(tmp_path / 'interrupts')!r}) and '--features' in sys.argv\n"
-        "if interrupts:\n"
-        "    import signal, time\n"
-        "    os.kill(os.getppid(), signal.SIGINT)\n"
-        "    time.sleep(60)\n"
-    )
+    body = f"open({str(asked)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
     made = [fake_cargo.artifact(crate) for crate in CRATES]
     fake_cargo.install(programs, "cargo", body + fake_cargo.printing(["cargo 1.0", *made], []))
     checks = ("--only", "check-off", "--only", "check-on")
@@ -145,10 +140,15 @@ def test_after_an_interruption_what_passed_is_not_done_again(
         asked.unlink()
         return ["on" if "--features" in line else "off" for line in lines if line.startswith("check ")]
 
-    (tmp_path / "interrupts").touch()
-    assert invoke(*checks).exit_code == 1
-    assert checked() == ["off", "on"]
-    (tmp_path / "interrupts").unlink()
+    def interrupted(command: Sequence[str], **more: Any) -> Ended:
+        if "--features" in command:
+            raise KeyboardInterrupt
+        return run_watched(command, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("codegen.verify.cargo.run_watched", interrupted)
+        assert invoke(*checks).exit_code == 1
+    assert checked() == ["off"]
 
     second = invoke(*checks)
     assert (second.exit_code, checked()) == (0, ["on"])
