@@ -2,7 +2,7 @@
 
 All releases are scanned, patched and taken back, and their default build is linted; beyond that cover.txt says which
 steps are run on which, so that no distinct text is left out. RELEASES="0.9.2 0.11.1" in the environment names the
-releases to build and to test; the last one is built in more ways.
+releases to build and to test; the last one is built in more ways, and the others are patched with the usual gating only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from work_folder import work_folder
 
+from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
 from releases.cover import NAMED, groups
 
@@ -30,13 +31,21 @@ def built() -> list[str]:
     return list(NAMED) or releases()
 
 
+def ways() -> list[tuple[str, Gating]]:
+    """All releases with the usual gating, and those that are built with the other one, too."""
+    return [(each, gating) for each in releases() for gating in Gating if gating is Gating.DUMMY or each in built()]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for fixture, versions in (("release", releases), ("built", built)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, versions(), scope="module")
+    if "way" in metafunc.fixturenames:
+        found = ways()
+        metafunc.parametrize("way", found, ids=["-".join(way) for way in found], scope="module")
     if "group" in metafunc.fixturenames:
-        found = groups()
-        metafunc.parametrize("group", found, ids=map(str, found), scope="module")
+        chosen = groups()
+        metafunc.parametrize("group", chosen, ids=map(str, chosen), scope="module")
 
 
 @pytest.fixture(scope="session")

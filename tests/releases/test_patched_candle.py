@@ -19,9 +19,13 @@ from releases.command_line import candle_rocm, verified
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from codegen.spec.kinds import Gating
     from releases.cover import Group
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
+
+FORMATTED: set[bytes] = set()
+"""Texts that rustfmt leaves as they are: most are the same in all releases."""
 
 
 def test_no_example_with_a_generated_line_is_left_out(release: str) -> None:
@@ -64,12 +68,14 @@ def test_new_files_are_as_rustfmt_likes_them(release: str, runtime: str, tmp_pat
     assert len(files) > 10
 
     for file in files:
-        done = subprocess.run(["rustfmt", "--check", "--edition", "2021"], input=file.read_bytes(), capture_output=True)
-        assert (done.returncode, done.stdout) == (0, b""), file
+        if (text := file.read_bytes()) not in FORMATTED:
+            done = subprocess.run(["rustfmt", "--check", "--edition", "2021"], input=text, capture_output=True)
+            assert (done.returncode, done.stdout) == (0, b""), file
+            FORMATTED.add(text)
 
 
-@pytest.mark.parametrize("gating", ["dummy", "cfg"])
-def test_apply_check_and_revert(release: str, gating: str, tmp_path: Path) -> None:
+def test_apply_check_and_revert(way: tuple[str, Gating], tmp_path: Path) -> None:
+    release, gating = way
     tree = tmp_path / "candle"
     assert candle_rocm("fetch", release, "--to", tree).code == 0
     pristine = tree_hash(tree)
