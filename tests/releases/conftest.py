@@ -2,7 +2,7 @@
 
 All releases are scanned, patched and taken back, and their default build is linted; beyond that cover.txt says which
 steps are run on which, so that no distinct text is left out. RELEASES="0.9.2 0.11.1" in the environment names the
-releases to build and to test; the last one is built in more ways, and the others are patched with the usual gating only.
+releases to build and to test; the last one is built in more ways, and others are patched with the usual gating only.
 """
 
 from __future__ import annotations
