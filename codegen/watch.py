@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class Watch:
     _title: str = ""
     _message: str = ""
     _expected: float | None = None
-    _began: float = field(default=0.0)
+    _began: float = 0.0
 
     def start(self, title: str, expected: float | None = None) -> None:
         """A step begins; `expected` is how many seconds it took the last time."""

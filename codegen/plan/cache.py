@@ -43,7 +43,7 @@ def fingerprint(
     manifests = [*(crate.manifest for crate in tree.crates), "Cargo.toml", *CONFIGURATION]
     paths = (*tree.rust_files(), *tree.python_files(), *manifests)
     read = ((path, tree.read(path) if tree.exists(path) else None) for path in paths)
-    for name, content in (*read, *_own_files()):
+    for name, content in (*read, *own_files()):
         digest.update(f"{name}\0{-1 if content is None else len(content)}\0".encode())
         digest.update(content or b"")
     return digest.hexdigest()
@@ -95,7 +95,8 @@ def _rustfmt() -> list[str | int]:
     return [program, status.st_size, status.st_mtime_ns, os.environ.get("RUSTUP_TOOLCHAIN", "")]
 
 
-def _own_files() -> Iterator[tuple[str, bytes]]:
+def own_files() -> Iterator[tuple[str, bytes]]:
+    """candle-rocm's own specs, templates, kernels and code, each with its name, wherever they were installed."""
     root = repository_root()
     package = Path(__file__).parent.parent
     kernels = root / "generated" / "kernels"

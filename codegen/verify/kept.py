@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from codegen.paths import repository_root
+from codegen.plan.cache import own_files
 from codegen.spec.model import Model
 from codegen.verify.document import step_document
 from codegen.verify.expected_failures import WaitingTest
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 FILE = "unfinished.jsonl"
 """Beside the logs of a release."""
-OWN = ("codegen", "specs")
-"""Folders of candle-rocm that decide what a step shows; what its templates make is in the tree."""
 REACHING = (
     "CARGO",
     "RUST",
@@ -118,8 +116,9 @@ def _pieces(
     for path, content in sorted(subject.patched.items()):
         yield path.encode()
         yield b"none" if content is None else content
-    for name in OWN:
-        yield from _contents(file for file in (repository_root() / name).rglob("*") if file.suffix != ".pyc")
+    for name, content in own_files():
+        yield name.encode()
+        yield content
     if libraries := variables.get("ROCM_PATH"):
         yield from _contents((Path(libraries) / "lib").glob("*.so"))
 

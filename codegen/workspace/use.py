@@ -1,6 +1,6 @@
 """What a program needs to be built with a patched Candle: a tree, a feature, and a [patch] section that names the tree.
 
-The release is the one that the program's Cargo.lock names. Nothing is written here, and no code of the program runs.
+The release is the one that the program's Cargo.lock names. No code of the program runs.
 """
 
 from __future__ import annotations

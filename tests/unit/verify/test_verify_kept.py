@@ -38,10 +38,11 @@ def subject(tmp_path: Path) -> Subject:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small candle-rocm, whose code and specs a test can change."""
     home = tmp_path / "home"
-    for name in ("codegen", "specs"):
-        (home / name).mkdir(parents=True)
-        (home / name / "one.txt").write_text(name, encoding="utf-8")
+    for name in ("codegen/one.py", "specs/one.yaml"):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text(name, encoding="utf-8")
     monkeypatch.setenv("CANDLE_ROCM_HOME", str(home))
+    monkeypatch.setattr("codegen.plan.cache.__file__", str(home / "codegen/plan/cache.py"))
     return home
 
 
@@ -93,11 +94,11 @@ def remove_a_file(subject: Subject, own: Path) -> None:
 
 
 def change_our_code(subject: Subject, own: Path) -> None:
-    (own / "codegen/one.txt").write_text("changed", encoding="utf-8")
+    (own / "codegen/one.py").write_text("changed", encoding="utf-8")
 
 
 def change_a_spec(subject: Subject, own: Path) -> None:
-    (own / "specs/one.txt").write_text("changed", encoding="utf-8")
+    (own / "specs/one.yaml").write_text("changed", encoding="utf-8")
 
 
 def change_the_lock(subject: Subject, own: Path) -> None:
