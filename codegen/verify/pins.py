@@ -6,11 +6,11 @@ later and no longer fits among them. Here the lock of a scratch tree is made wit
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen import programs
+from codegen.candle.lock import packages
 from codegen.errors import VerificationFailed
 from codegen.release import is_version, precedence
 from codegen.verify.scratch import CARGO_LOCK
@@ -83,14 +83,10 @@ def hold(
 def _locked(lock: Path, pin: Pin) -> str | None:
     """The version in the lock in whose place the pin's may stand; of a registry, since no other has versions."""
     try:
-        packages = tomllib.loads(lock.read_text(encoding="utf-8")).get("package", ())
+        found = packages(lock.read_text(encoding="utf-8"), (pin.crate,))
     except (OSError, ValueError):
         return None  # cargo says better than we what is wrong with it
-    versions = (
-        each["version"]
-        for each in packages
-        if each.get("name") == pin.crate and each.get("source", "").startswith(("registry+", "sparse+"))
-    )
+    versions = (each.version for each in found if each.from_registry)
     return next((version for version in versions if _compatible(version, pin.version)), None)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codegen.candle import lock
 from codegen.candle.members import is_pattern, matching
 from codegen.errors import InputOutputError
 
@@ -21,7 +22,7 @@ SKIPPED_FOLDERS = frozenset({"target", "node_modules", "cutlass"})
 """Besides hidden ones other than .cargo. cutlass is a git submodule of CUDA headers that nothing here compiles."""
 OWNERS = "candle-rocm-scratch.json"
 TURN = "candle-rocm.lock"
-CARGO_LOCK = "Cargo.lock"
+CARGO_LOCK = lock.FILE
 
 
 @dataclass(frozen=True, slots=True)
