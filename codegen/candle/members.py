@@ -47,6 +47,19 @@ def matching(root: Path, pattern: str) -> tuple[str, ...]:
     return tuple(sorted(set(found) - {""}))
 
 
+def is_meant(folder: str, pattern: str) -> bool:
+    """Whether a pattern means a folder of that path."""
+    return _fits(tuple(folder.split("/")), tuple(pattern.split("/")))
+
+
+def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == ANY_DEPTH:
+        return any(_fits(parts[skipped:], pattern[1:]) for skipped in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
 class _Look:
     """Counts what one pattern makes us look at."""
 

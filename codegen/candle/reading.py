@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from codegen.errors import InputOutputError
+from codegen.tree_path import is_guarded, is_tree_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +26,8 @@ MOST_BYTES = 256 << 20
 DEEPEST = 100
 """Folders in one another."""
 _REMEDY = "check that the tree is complete and can be read"
+_MADE = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
+"""Names of files that say of a folder that a program fills it."""
 _BELOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -141,6 +144,41 @@ def walk(
             raise _too_much(folder, f"it has more than {MOST_ENTRIES} files and folders")
         if size > MOST_BYTES:
             raise _too_much(folder, f"its sources have more than {MOST_BYTES >> 20} MiB")
+
+
+def plain_files(root: Path, skipped: frozenset[str]) -> frozenset[str]:
+    """Paths of all plain files of a tree, hidden ones too, but for git's, ours, links, and what programs put there.
+
+    Left out are folders that are `skipped`, that say that they are a cache (CACHEDIR.TAG, as cargo's are) or a virtual
+    environment of Python, and files whose names cannot stand in a record.
+
+    Raises:
+        InputOutputError: a folder cannot be read, or there is more than MOST_ENTRIES.
+    """
+    found: set[str] = set()
+    entries, waiting = 0, [""]
+    while waiting:
+        inside = waiting.pop()
+        if inside.count("/") > DEEPEST:
+            raise _too_much(inside, f"folders are nested deeper than {DEEPEST}")
+        try:
+            with os.scandir(root / inside) as listed:
+                here = list(listed)
+        except OSError as cause:
+            raise unreadable(root / inside, cause) from cause
+        entries += len(here)
+        if entries > MOST_ENTRIES:
+            raise _too_much(str(root), f"it has more than {MOST_ENTRIES} files and folders")
+        if inside and not _MADE.isdisjoint(entry.name for entry in here):
+            continue
+        for entry in here:
+            path = f"{inside}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in skipped and not is_guarded((entry.name,)):
+                    waiting.append(f"{path}/")
+            elif entry.is_file(follow_symlinks=False) and is_tree_path(path):
+                found.add(path)
+    return frozenset(found)
 
 
 def _refuse_hiding(

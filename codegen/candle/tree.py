@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen.candle import toml_text
 from codegen.candle.cargo_shape import load_manifest
-from codegen.candle.members import is_pattern, matching
+from codegen.candle.members import is_meant, is_pattern, matching
 from codegen.candle.reading import read_below, walk
 from codegen.errors import InputOutputError, NotACandleTree
 from codegen.release import is_version
@@ -17,7 +17,7 @@ from codegen.release import is_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_SKIPPED_FOLDERS = frozenset({"target", "node_modules", "cutlass"})
+SKIPPED_FOLDERS = frozenset({"target", "node_modules", "cutlass"})
 """Besides hidden ones. cutlass is a git submodule of CUDA headers with 700 folders."""
 
 _PROGRAM = "`scan` and `diff` take the folder of a program that depends on Candle, too"
@@ -68,7 +68,8 @@ class CandleTree:
         found: set[str] = set()
         folders = [crate.path for crate in self.crates]
         for crate in crates:
-            found.update(walk(self.root, crate.path, endings, _SKIPPED_FOLDERS, folders))
+            if crate.manifest not in self.overlay or (self.root / crate.path).is_dir():
+                found.update(walk(self.root, crate.path, endings, SKIPPED_FOLDERS, folders))
         for path, content in self.overlay.items():
             if content is None:
                 found.discard(path)
@@ -190,9 +191,17 @@ def _crate_folders(tree: CandleTree, workspace: Mapping[str, Any]) -> Iterator[s
     ]
     for pattern in named:
         folder = os.path.normpath(pattern).replace(os.sep, "/")
-        for match in matching(tree.root, folder) if is_pattern(folder) else (folder,):
+        for match in _folders(tree, folder):
             if not match.startswith(("..", "/")) and match != "." and tree.exists(f"{match}/Cargo.toml"):
                 yield match
+
+
+def _folders(tree: CandleTree, named: str) -> tuple[str, ...]:
+    """The folders that a name or a pattern means, those among them that only the overlay has."""
+    if not is_pattern(named):
+        return (named,)
+    laid_over = (path.removesuffix("/Cargo.toml") for path in tree.overlay if path.endswith("/Cargo.toml"))
+    return (*matching(tree.root, named), *(folder for folder in laid_over if is_meant(folder, named)))
 
 
 def _manifest(tree: CandleTree, path: str) -> dict[str, Any]:

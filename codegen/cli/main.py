@@ -30,6 +30,7 @@ COMMANDS = {
     "status": "Show which phases are applied to a tree.",
     "declare": "Keep your own edits in files that candle-rocm wrote.",
     "revert": "Undo phases, byte for byte.",
+    "upgrade": "Take a patched tree to another release, with every edit kept.",
     "use": "Show what a program needs to use a patched Candle, or write it.",
     "publish": "Make a git repository with a branch and a tag for each release.",
     "verify": "Run cargo check, clippy and tests on the patched tree.",

@@ -15,7 +15,8 @@ from codegen.candle.cache import io_errors
 from codegen.errors import InputOutputError, ToolchainMissing
 
 _SECONDS = 60.0
-_ROOM = "free space for temporary files, or choose another folder with TMPDIR"
+ROOM = "free space for temporary files, or choose another folder with TMPDIR"
+"""The remedy where files of ours cannot be written."""
 _MOST_CONFLICTS = 127
 
 
@@ -41,7 +42,7 @@ def merged(base: bytes, ours: bytes, theirs: bytes) -> bytes:
         raise ToolchainMissing("git is not installed, which merges edits", remedy="install git, then run this again")
     names = ("ours", "base", "theirs")
     with tempfile.TemporaryDirectory() as folder:
-        with io_errors("preparing a merge", remedy=_ROOM):
+        with io_errors("preparing a merge", remedy=ROOM):
             for name, content in zip(names, (ours, base, theirs), strict=True):
                 (Path(folder) / name).write_bytes(content)
         paths = [str(Path(folder) / name) for name in names]

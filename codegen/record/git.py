@@ -10,6 +10,7 @@ objects, references and index, with a configuration of the few harmless settings
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,6 +110,32 @@ def blobs(root: Path, names: Iterable[str]) -> dict[str, bytes]:
     except InputOutputError:
         return {}
     return _parted(content)
+
+
+def mark_unmerged(root: Path, conflicts: Mapping[str, Mapping[int, bytes]]) -> bool:
+    """Tell git's index of files in conflict, as a merge does, so that `git status` and `git mergetool` know of them.
+
+    `conflicts` has the contents of each file's stages: 1 the base, 2 ours, 3 theirs. False where the tree is no
+    checkout. Raises `InputOutputError` when git refuses.
+    """
+    program = programs.find("git")
+    checkout = _checkout_of(root) if program is not None and conflicts else None
+    if program is None or checkout is None:
+        return False
+    with _private(program, checkout, root) as git:
+        lines = []
+        for path, stages in conflicts.items():
+            name = f"{checkout.prefix}{path}"
+            file = root / path
+            mode = "100755" if _is(Path.is_file, file) and file.stat().st_mode & stat.S_IXUSR else "100644"
+            blobs = {
+                stage: git.ask("hash-object", "-w", "--stdin", given=each).decode().strip()
+                for stage, each in stages.items()
+            }
+            lines.append(f"0 {'0' * len(next(iter(blobs.values())))}\t{name}")
+            lines += [f"{mode} {blob} {stage}\t{name}" for stage, blob in sorted(blobs.items())]
+        git.ask("update-index", "-z", "--index-info", given=os.fsencode("\0".join([*lines, ""])))
+    return True
 
 
 def not_checked_out(root: Path) -> tuple[str, ...]:

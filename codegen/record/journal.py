@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import stat
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from codegen import beneath
@@ -195,8 +196,10 @@ def _contradiction(journal: Journal, old: Record | None, new: Record | None) -> 
     if foreign := set(journal.taken_back) - had.keys():
         return f"'taken_back' has {min(foreign)}, which is not applied"
     made = {folder for phase in journal.taken_back for folder in had[phase].folders}
+    deleted = (PurePosixPath(file.path) for file in journal.files if file.new is None)
+    made |= {folder.as_posix() for path in deleted for folder in path.parents if folder.parts}
     if unmade := set(journal.dropped) - made:
-        return f"'dropped' has {shown(min(unmade))}, which none of these phases made"
+        return f"'dropped' has {shown(min(unmade))}, which none of these phases made, and from which nothing is deleted"
     expected = (had.keys() - set(journal.taken_back)) | set(journal.applied)
     return None if left == expected else f"it leaves the phases {sorted(left)} instead of {sorted(expected)}"
 

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from codegen import beneath
@@ -94,6 +95,23 @@ class _Own:
     own: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What an upgrade makes of a tree: other files of Candle below the phases, and the owner's edits on top of them."""
+
+    phases: tuple[PhaseChanges, ...]
+    pristine: Mapping[str, bytes | None]
+    """What files are before all phases, those that this changes and those that phases change; None for none."""
+    final: Mapping[str, bytes | None]
+    """What files become in the end where that is not what the phases make of them."""
+    found: Mapping[str, str | None]
+    """SHA-256 of each of these files, and of those that the phases make, when all of this was thought out."""
+    declared: frozenset[str]
+    """Files whose edits stay declared."""
+    executable: frozenset[str] = frozenset()
+    """New files that are programs."""
+
+
 class Draft:
     """A tree as the phases taken back and applied so far would leave it. Nothing is written.
 
@@ -120,6 +138,7 @@ class Draft:
         self._originals: dict[str, Original] = {}
         self._discarded: dict[Path, Discarded] = {}
         self._dropped: set[str] = set()
+        self._emptied: set[str] = set()
         self._made: set[str] = set()
 
     def take_back(self, phases: Iterable[AppliedPhase], *, force: bool) -> None:
@@ -173,6 +192,51 @@ class Draft:
             raise HandEdited(edited, remedy="undo the edits in those files, or overwrite them with --force")
         return tuple(applied)
 
+    def renew(self, renewal: Renewal) -> tuple[tuple[AppliedPhase, ...], tuple[Declared, ...]]:
+        """Puts what an upgrade makes of the tree in place of all that is applied; the phases, and the declared edits.
+
+        Raises `HandEdited` when a file is no longer what the upgrade was thought out for, and `Conflict` when two paths
+        are the same file.
+        """
+        edited = []
+        for phase in self._record.phases if self._record is not None else ():
+            self._dropped.update(phase.folders)
+        for path, digest in renewal.found.items():
+            target = target_of(self._root, checked_path(path))
+            if target in self._found:
+                raise Conflict(
+                    f"{self._found[target].path} and {path} are the same file, {target}",
+                    remedy="replace the symbolic link by a copy",
+                )
+            content, status = _read(target)
+            if (None if content is None else sha256(content.data)) != digest:
+                edited.append(Problem(f"{path} was changed while this command worked"))
+            self._found[target], self._now[target] = _Found(path, content, status), content
+            if path in renewal.pristine:
+                self._put(target, renewal.pristine[path])
+        if edited:
+            raise HandEdited(edited, remedy="run the command again")
+        self._made.update(
+            folder for path, text in renewal.pristine.items() if text is not None for folder in _above(path)
+        )
+        applied = self.apply(renewal.phases, force=False)
+        declared = []
+        for path, text in renewal.final.items():
+            target = target_of(self._root, path)
+            made = self._now[target]
+            self._put(target, text, is_program=path in renewal.executable)
+            if text is None and renewal.found[path] is not None:
+                self._emptied.update(_above(path))
+            if path in renewal.declared and made is not None and text is not None and text != made.data:
+                declared.append(Declared(path, sha256(made.data), sha256(text), undo_edits(made.data, text)))
+        return applied, tuple(sorted(declared, key=lambda each: each.path))
+
+    def _put(self, target: Path, data: bytes | None, *, is_program: bool = False) -> None:
+        """Lets a file have this content; what it has besides stays what it is on disk."""
+        old = self._found[target].content
+        mode = _usual_mode(is_program=is_program) if old is None else old.mode
+        self._now[target] = None if data is None else Content(data, mode, () if old is None else old.attributes)
+
     def merge(self, after: Record | None, *, force: bool) -> tuple[Declared, ...]:
         """Puts the user's own edits into what became of their files, and returns those that `after` is to declare.
 
@@ -185,7 +249,7 @@ class Draft:
             try:
                 text = _merged(own, new)
             except MergeConflict as conflict:
-                if new is not None and not _names_rocm(own.own):
+                if new is not None and not names_rocm(own.own):
                     self._now[target] = Content(own.own, new.mode, new.attributes)
                     continue
                 conflicts.append(Problem(f"{path}: your own edits {_where(conflict)}"))
@@ -241,8 +305,8 @@ class Draft:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """Folders, parents first, that the phases taken back had made."""
-        return tuple(sorted(self._dropped))
+        """Folders, parents first, that the phases taken back had made, and those of files that an upgrade deletes."""
+        return tuple(sorted(self._dropped | self._emptied))
 
     def _change(self, change: FileChange, edited: list[Problem]) -> AppliedFile:
         target = target_of(self._root, checked_path(change.path))
@@ -339,7 +403,7 @@ class Draft:
             yield Swap(found.path, target, old, new, is_original, found.status)
 
 
-def _names_rocm(text: bytes) -> bool:
+def names_rocm(text: bytes) -> bool:
     """Whether there may be anything of a phase in a text: each edit of Candle's files names ROCm somewhere.
 
     A file that was resolved to another release's version in a merge has nothing to be taken out of it.
@@ -371,6 +435,11 @@ def _where(conflict: MergeConflict) -> str:
     return f"conflict with what becomes of the file ({'line' if len(conflict.lines) == 1 else 'lines'} {lines})"
 
 
+def _above(path: str) -> tuple[str, ...]:
+    """The folders of a tree that a path of it leads through."""
+    return tuple(folder.as_posix() for folder in PurePosixPath(path).parents if folder.parts)
+
+
 def missing_folders(root: Path, targets: Iterable[Path], also: Iterable[str] = ()) -> tuple[str, ...]:
     """The folders of the tree above `targets` that do not exist or are among `also`, parents first."""
     real_root = root.resolve()
@@ -388,11 +457,11 @@ def owner_of(status: os.stat_result | None) -> tuple[int, int] | None:
     return None if status is None else (status.st_uid, status.st_gid)
 
 
-def _usual_mode() -> int:
+def _usual_mode(*, is_program: bool = False) -> int:
     """Permission bits of a new file: the umask can only be read by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
-    return 0o666 & ~umask
+    return (0o777 if is_program else 0o666) & ~umask
 
 
 def _read(target: Path) -> tuple[Content | None, os.stat_result | None]:

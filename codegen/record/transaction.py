@@ -53,7 +53,7 @@ from codegen.record.record import (
     read_document,
     sha256,
 )
-from codegen.record.swaps import Content, Discarded, Draft, Swap, missing_folders
+from codegen.record.swaps import Content, Discarded, Draft, Renewal, Swap, missing_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -147,6 +147,24 @@ def revert_phases(
         return left
 
 
+def upgrade_phases(root: Path, renewal: Renewal, header: RecordHeader, *, disk: Disk = DISK) -> Record:
+    """Writes an upgrade in place of all phases that are applied, and returns the new record: all files or none.
+
+    Raises `PhaseOrder` when nothing is applied, `HandEdited` when a file was changed since the upgrade was thought out,
+    and as `apply_phases`.
+    """
+    with locked(root, disk) as home:
+        settle(home, disk, force=False)
+        record = load_record(root)
+        if record is None:
+            raise PhaseOrder(f"no phase is applied to {root}", remedy="there is nothing to upgrade: apply")
+        draft = Draft(root, record)
+        applied, declared = draft.renew(renewal)
+        after = Record(header, applied, declared)
+        _run(home, disk, draft, record.phases, applied, after, unannounced)
+        return after
+
+
 def declare_edits(root: Path, declared: Sequence[Declared], *, disk: Disk = DISK) -> Record:
     """Writes the record with these declared edits instead of those that it has, and returns it.
 
@@ -178,7 +196,7 @@ def require_settled(root: Path) -> None:
     if is_locked(root):
         raise busy(root)
     raise Conflict(
-        f"an apply or revert of {root} was interrupted",
+        f"an apply, revert or upgrade of {root} was interrupted",
         remedy="undo it with `candle-rocm revert`, which restores the previous state, or continue with "
         "`candle-rocm apply`; other commands write nothing",
     )

@@ -170,9 +170,8 @@ def other_release(root: Path, record: Record, release: str) -> Conflict:
     return Conflict(
         f"{root} says that it is Candle {release}, but the applied phases are for {old}: another release was merged "
         "or checked out under the patch",
-        remedy="take the patch out of the merged files and keep the rest with `candle-rocm revert --keep-edits`, then "
-        "apply again; or undo the merge, revert, merge, and apply; or, if the tree contains no part of the patch any "
-        f"more, delete {RECORD}",
+        remedy="`candle-rocm upgrade` takes the patch to that release, `candle-rocm revert --keep-edits` takes it out "
+        f"of the files; or undo the merge; or, if the tree contains no part of the patch any more, delete {RECORD}",
     )
 
 

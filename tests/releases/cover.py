@@ -102,14 +102,14 @@ def groups() -> list[Group]:
 
 
 def share() -> tuple[Run, ...]:
-    """What RELEASES leaves: of each named release the usual build and its tests, of the last one every other build.
+    """What RELEASES leaves: of each named release the usual build and first tests, of the last one every other build.
 
     The newest release's tests are in `newest/`.
     """
     last = NAMED[-1]
     return (
         *(Run(name, *USUAL, "clippy-on") for name in NAMED),
-        *(Run(name, *USUAL, "rocm-tests") for name in NAMED if name != tried()[-1]),
+        *(Run(name, *USUAL, "rocm-basic") for name in NAMED if name != tried()[-1]),
         *(Run(last, *USUAL, step) for step in OF_THE_NEWEST),
         *(Run(last, *each, "candle-core") for each in OF_CORE),
     )

@@ -28,9 +28,8 @@ TAKEN_BACK = "".join(f"phase {number}: reverted\n" for number in reversed(PHASES
 OTHER_RELEASE = (
     f"conflict: {{tree}} says that it is Candle {NEW}, but the applied phases are for {OLD}: another release was "
     "merged or checked out under the patch\n"
-    "  = help: take the patch out of the merged files and keep the rest with `candle-rocm revert --keep-edits`, then "
-    "apply again; or undo the merge, revert, merge, and apply; or, if the tree contains no part of the patch any more, "
-    f"delete {RECORD}\n"
+    "  = help: `candle-rocm upgrade` takes the patch to that release, `candle-rocm revert --keep-edits` takes it out "
+    f"of the files; or undo the merge; or, if the tree contains no part of the patch any more, delete {RECORD}\n"
 )
 
 

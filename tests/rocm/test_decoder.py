@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from rocm_toolchain import real_disassembler, real_toolchain
+from rocm_toolchain import architectures, real_disassembler, real_toolchain
 
 from codegen import programs
 from codegen.amdgpu.products import rocblas_folders
 from codegen.amdgpu.topology import CARDS
-from codegen.kernels.architectures import parse_architectures
 from codegen.kernels.compile import compile_kernels
 from codegen.kernels.loader import load_families
 from codegen.kernels.render import render_sources
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 LANES = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32, "gfx1151": 32, "gfx1201": 32}
 """Of a wave, for the architectures whose instruction sets there are."""
-WANTED = [each.name for each in parse_architectures(os.environ.get("ARCH", "all")) if each.name in LANES]
+WANTED = [name for name in architectures() if name in LANES]
 THEIRS = re.compile(r"^\s+(?P<text>\S.*?)\s*// (?P<place>[0-9A-F]+): (?P<words>(?:[0-9A-F]{8} ?)+)", re.MULTILINE)
 LEAST = 500_000
 """Instructions of an architecture; there were 790 thousand and more."""

@@ -88,7 +88,7 @@ def refused_by_readers(candle: Path, candle_rocm: CommandLine) -> None:
     for command in ("status", "check", "scan", "diff"):
         refused = candle_rocm(command, candle)
         assert (refused.code, refused.stdout) == (5, "")
-        assert f"an apply or revert of {candle} was interrupted\n" in refused.stderr
+        assert f"an apply, revert or upgrade of {candle} was interrupted\n" in refused.stderr
         assert "= help: undo it with `candle-rocm revert`" in refused.stderr
     assert tree_hash(candle) == before
 

@@ -150,6 +150,7 @@ ON_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("status",): (),
     ("declare",): (),
     ("revert",): (),
+    ("upgrade",): (),
     ("explain",): ("candle-core/src/device.rs:10",),
     ("report",): ("--html", "report.html"),
 }
@@ -177,7 +178,7 @@ tests/unit/verify, tests/emulator, tests/unit/bench, tests/rocm, test_use.py and
 test_parity_cli.py, since the made-up tree has public items that nothing answers."""
 
 
-NAME_UNFORESEEN = {("scan",), ("generate",), ("apply",)}
+NAME_UNFORESEEN = {("scan",), ("generate",), ("apply",), ("upgrade",)}
 """The made-up tree has sites that only fallback rules know."""
 
 
@@ -201,7 +202,7 @@ def test_json_about_a_tree(
     candle: Path, candle_rocm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if command in (("declare",), ("revert",)):
+    if command in (("declare",), ("revert",), ("upgrade",)):
         candle_rocm.ok("apply", candle)
 
     answer = candle_rocm(*command, candle, *ON_A_TREE[command], "--json")

@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from phased import (
     BOTH,
+    DEVICE,
     HEADER,
     LIB,
     MEMORY,
+    NEW,
     PHASE_0,
+    PHASE_1,
     REPOSITORY,
     SCRIPT,
     Snapshot,
@@ -40,6 +43,7 @@ from codegen.patch.changes import FileChange
 from codegen.patch.undo import undo_edits
 from codegen.record.home import Home
 from codegen.record.record import Declared, load_record, sha256
+from codegen.record.swaps import Renewal
 from codegen.record.texts import pristine_overlay
 from codegen.record.transaction import declare_edits, recover
 from codegen.tree_path import FOLDER
@@ -52,6 +56,25 @@ SEED = int(os.environ.get("KILL_SEED", "0"))
 OWN = b"// mine\n" + PHASE_0[0].after
 LATER = phase(5, [FileChange(LIB, PHASE_0[0].after, PHASE_0[0].after + b"\r\nmod later;\r\n")])
 DECLARED = Declared(LIB, sha256(PHASE_0[0].after), sha256(OWN), undo_edits(PHASE_0[0].after, OWN))
+
+
+def renewal() -> Renewal:
+    """Another Candle below one phase: a file is another one, one is new, one is gone, and the edit stays."""
+    before = b"mod device;\r\nmod more;\r\n"
+    after = before + b"mod rocm;\r\n"
+    now = {LIB: OWN, NEW: PHASE_1[1].after, SCRIPT: PHASE_1[3].after, DEVICE: PHASE_1[0].after, "README.md": b""}
+    final = {
+        LIB: b"// mine\n" + after,
+        "candle-core/src/more.rs": b"pub mod more;\n",
+        **dict.fromkeys((NEW, SCRIPT, DEVICE, "README.md", "candle-core/tests/rocm.rs")),
+    }
+    found = {path: sha256(now[path]) if path in now else None for path in final} | {
+        "candle-core/tests/rocm.rs": sha256(b"")
+    }
+    return Renewal((phase(0, [FileChange(LIB, before, after)]),), {LIB: before}, final, found, frozenset({LIB}))
+
+
+RENEWAL = renewal()
 
 
 def start_own(root: Path) -> None:
@@ -96,6 +119,7 @@ SCENARIOS: dict[str, tuple[Callable[[Path], None], Operation]] = {
     "apply-declared": (start_declared, ("apply_phases", ([LATER], HEADER), {})),
     "revert-declared": (start_declared, ("revert_phases", (), {})),
     "revert-clone": (start_clone, ("revert_phases", (), {})),
+    "upgrade": (start_declared, ("upgrade_phases", (RENEWAL, HEADER), {})),
     "revert-keeping": (start_own, ("revert_phases", (), {"keep_edits": True, "force": True})),
 }
 EACH = -(-KILLS // len(SCENARIOS))

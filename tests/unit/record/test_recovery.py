@@ -366,8 +366,14 @@ def test_a_corrupt_journal_is_said_so(tree: Path, tmp_path: Path, content: bytes
     ("content", "text"),
     [
         (journal(taken_back=[1], recorded=True), "'taken_back' has 1, which is not applied"),
-        (journal(dropped=["tools"], taken_back=[0]), "'dropped' has \"tools\", which none of these phases made"),
-        (journal(dropped=["tools"]), "'dropped' has \"tools\", which none of these phases made"),
+        (
+            journal(dropped=["tools"], taken_back=[0]),
+            "'dropped' has \"tools\", which none of these phases made, and from which nothing is deleted",
+        ),
+        (
+            journal(dropped=["tools"]),
+            "'dropped' has \"tools\", which none of these phases made, and from which nothing is deleted",
+        ),
         (journal(), "it leaves the phases [] instead of [0]"),
         (journal(applied=[1], recorded=True), "it leaves the phases [0] instead of [0, 1]"),
     ],

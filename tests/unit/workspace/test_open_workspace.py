@@ -117,7 +117,7 @@ def test_a_folder_whose_name_is_a_version_is_a_folder(
 def test_an_interrupted_apply_is_settled_for_writing_only(candle: Path, candle_rocm: CommandLine) -> None:
     (candle / ".candle-rocm" / "local" / "transaction").mkdir(parents=True)
 
-    with pytest.raises(Conflict, match=r"an apply or revert of .* was interrupted") as caught:
+    with pytest.raises(Conflict, match=r"an apply, revert or upgrade of .* was interrupted") as caught:
         open_workspace(candle)
     assert caught.value.exit_code is ExitCode.CONFLICT
     assert (candle / ".candle-rocm" / "local" / "transaction").is_dir()
