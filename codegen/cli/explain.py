@@ -38,7 +38,16 @@ def command(
     is also looked up in the patched file. FILE may also be a template, source or spec of candle-rocm, such as
     templates/rust/edits/exports.rs.j2 or specs/kernels/unary.yaml. explain then lists the lines of the patched tree
     that come from this line, or from the entry around it.
+
+    Or explain MESSAGE, what an error of candle-rocm or of the ROCm backend means and what to do about it: the message
+    as it was printed, in quotes, or its code, such as out-of-memory.
     """
+    if len(arguments) == 1 and candle is None and (" " in arguments[0] or "/" not in arguments[0]):
+        from codegen.report.place import is_place
+
+        if not is_place(arguments[0]):
+            _explain_message(arguments[0], as_json=as_json)
+            return
     from codegen.paths import repository_root
     from codegen.plan.build import plan_tree
     from codegen.plan.decide import scan_tree
@@ -101,6 +110,19 @@ def command(
         terminal.say(dumps(content))
     else:
         terminal.say(explanation_text(found, release=tree.release, applied=applied))
+
+
+def _explain_message(words: str, *, as_json: bool) -> None:
+    from codegen.report.messages import explanation_lines, lookup, message_document
+
+    kind, message = lookup(words)
+    if as_json:
+        from codegen.report.json_document import dumps
+
+        terminal.say(dumps(message_document(kind, message)))
+        return
+    for line in explanation_lines(kind, message):
+        terminal.say(line)
 
 
 def _subject(arguments: tuple[str, ...], candle: str | None) -> tuple[str, str]:

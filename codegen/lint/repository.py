@@ -17,11 +17,13 @@ from codegen.plan.edits import EditContext
 from codegen.release import in_range
 from codegen.render.backend import FileContext
 from codegen.render.new_file import HEADED
+from codegen.report.messages import BUILD_SCRIPT, KINDS, error_variants
 from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
 from codegen.spec.bench import BENCH, parse_drawing
 from codegen.spec.folders import is_plain
 from codegen.spec.hip_api import HIP_API, parse_hip_api
 from codegen.spec.loader import CANDLE_FILE, PHASES_FOLDER, REMEDY, in_order, load_specs, template_names
+from codegen.spec.messages import MESSAGES, parse_messages
 from codegen.spec.parity import PARITY, parse_parity
 from codegen.spec.providers import PROVIDERS, parse_providers
 from codegen.verify.acceptance import ACCEPTANCE, parse_acceptance
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from codegen.kernels.loader import LoadedFamily
     from codegen.spec.hip_api import HipApiFile
     from codegen.spec.loaded import LoadedSpecs
+    from codegen.spec.messages import Advices
     from codegen.spec.model import VersionRange
     from codegen.spec.parity import Parity
     from codegen.spec.providers import Providers
@@ -84,6 +87,7 @@ def lint(root: Path | None = None) -> Linted:
     _collected(found, lambda: parse_drawing(_bytes(root, BENCH)))
     acceptance = _collected(found, lambda: parse_acceptance(_bytes(root, ACCEPTANCE)))
     _collected(found, lambda: parse_unrun(_bytes(root, UNRUN)))
+    advices = _collected(found, lambda: parse_messages(_bytes(root, MESSAGES)))
     _collected(found, lambda: parse_backend_traits(_bytes(root, BACKEND_TRAITS)))
     spec_files, kernel_specs = _spec_files(root)
     found += _strays(root, spec_files)
@@ -91,6 +95,8 @@ def lint(root: Path | None = None) -> Linted:
         found.append(Problem(f"specs/{KERNELS} has no family, such as unary.yaml"))
     if api and providers:
         found += _libraries(root, api, providers)
+    if advices:
+        found += _advised(root, advices)
     if acceptance and is_checkout():  # a wheel has no tests
         found += _proofs(root, acceptance)
     if specs:
@@ -133,7 +139,18 @@ def _spec_files(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     inside = [f"{name}/{path.name}" for name, paths in folders.items() for path in paths]
     single = [
         name
-        for name in (CANDLE_FILE, BACKEND_TRAITS, HIP_API, BLOCKS, PROVIDERS, PARITY, BENCH, ACCEPTANCE, UNRUN)
+        for name in (
+            CANDLE_FILE,
+            BACKEND_TRAITS,
+            HIP_API,
+            BLOCKS,
+            PROVIDERS,
+            PARITY,
+            BENCH,
+            ACCEPTANCE,
+            UNRUN,
+            MESSAGES,
+        )
         if (root / name).is_file()
     ]
     return (*single, *inside), tuple(path.stem for path in folders[f"specs/{KERNELS}"])
@@ -153,6 +170,23 @@ def _libraries(root: Path, api: HipApiFile, providers: Providers) -> Iterator[Pr
         if provider.library is not None and provider.library not in known:
             message = f"{HIP_API} has no library '{provider.library}'"
             yield Problem(message, _line_with(root, PROVIDERS, f"  {name}:"))
+
+
+def _advised(root: Path, advices: Advices) -> Iterator[Problem]:
+    """Each kind of error has one entry, and each entry one kind."""
+    sides = (
+        (advices.tool, [kind.title for kind in KINDS.values()]),
+        (advices.build, [BUILD_SCRIPT]),
+        (advices.backend, error_variants(root)),
+    )
+    for listed, there in sides:
+        names = [advice.name for advice in listed]
+        for name in sorted({*there} - {*names}):
+            yield Problem(f"there is no entry for the error '{name}'", Location(MESSAGES, 1))
+        for name in names:
+            if name not in there or names.count(name) > 1:
+                wrong = "is there twice" if name in there else "is no kind of error"
+                yield Problem(f"'{name}' {wrong}", _line_with(root, MESSAGES, f"    name: {name}"))
 
 
 def _proofs(root: Path, acceptance: Acceptance) -> Iterator[Problem]:

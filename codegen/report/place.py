@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?")
 
 
+def is_place(text: str) -> bool:
+    """Whether a text is `FILE:LINE`."""
+    return _PLACE.fullmatch(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A file as written, and a line from 1."""
