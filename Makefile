@@ -25,7 +25,7 @@ CANDLE_PARTS := releases newest-release backend-tests
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu amdgpu-tables planner bench-gpu bench-models bench-host rocm-toolchain code-objects machine-code model-tests \
-	kernel-tests candle backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format \
+	kernel-tests candle backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format docs \
 	regen acceptance bench clean
 
 help: ## List the targets.
@@ -177,6 +177,9 @@ releases: setup emulator ## Patch real Candle releases; build and test them as c
 
 newest-release: setup emulator amdgpu rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
 	$(BIN)/pytest -raP tests/releases/newest
+
+docs: setup ## Build the documents as a site (build/site; `python3 -m http.server -d build/site` shows it, with its search).
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: setup amdgpu-tables ## Check Python sources, imports and specs; check the Rust of emulator/, nvidia/, amdgpu/ and planner/ and its dependencies.
 	$(BIN)/ruff check .
