@@ -19,13 +19,13 @@ export ARCH
 
 # Run by `test` after the tool's own tests, so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := candle kernel-tests mutations sabotage attacks code-objects machine-code model-tests
+PARTS := candle kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
 # One after another, with one target folder: what Candle depends on takes five minutes of a core.
 CANDLE_PARTS := releases newest-release backend-tests
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu amdgpu-tables planner bench-gpu bench-models bench-host rocm-toolchain code-objects machine-code model-tests \
-	kernel-tests candle backend-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format docs \
+	kernel-tests candle backend-tests browser-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format docs \
 	regen acceptance bench clean
 
 help: ## List the targets.
@@ -147,6 +147,14 @@ backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the de
 
 tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitizer (nightly with rust-src).
 	PYTHONPATH=tests $(BIN)/python -m backend.thread_sanitizer
+
+# The system's package, where this user may install one and there is no Chromium yet.
+CHROMIUM := chromium-headless-shell
+
+browser-tests: setup ## Test the report in Chromium, on a phone, a desk and a wall (PICTURES=DIR keeps pictures).
+	@command -v $(CHROMIUM) chromium google-chrome >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+		{ apt-get update -qq && apt-get install -qq --yes --no-install-recommends $(CHROMIUM); } >/dev/null
+	$(BIN)/pytest tests/browser
 
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations

@@ -26,8 +26,8 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if in_ci() else "local")
 
-# The registry on the loopback interface is used by tests of the command line too.
-sys.path.append(str(Path(__file__).parent / "unit" / "candle"))
+# The registry on the loopback interface serves tests of the command line too, and made-up plans those in a browser.
+sys.path += [str(Path(__file__).parent / "unit" / name) for name in ("candle", "report")]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -20,6 +20,12 @@ from codegen.cli import complete, options
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write.",
 )
+@click.option(
+    "--sources",
+    metavar="URL",
+    default="",
+    help="Where candle-rocm's files can be looked at: hunks link to their lines.",
+)
 @options.phases
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
@@ -30,6 +36,7 @@ def command(
     candle: str,
     *,
     out: Path,
+    sources: str,
     phases: tuple[int, ...],
     gating: str | None,
     runtime: str | None,
@@ -62,7 +69,7 @@ def command(
             workspace, phases=phases, gating=chosen, runtime=reached, scan=scan, leave_unknown=leave_unknown
         )
         options.note_left(scan.decisions)
-    size = write_page(out, html_report(scan, specs, plan, error=error))
+    size = write_page(out, html_report(scan, specs, plan, error=error, sources=sources))
     if as_json:
         from codegen.report.json_document import document, dumps
 

@@ -5,7 +5,9 @@ It needs nothing but itself: own style, own script, no network. jinja2 and pygme
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ from codegen.report.summary import NO_CRATE, summarise
 from codegen.report.wording import full_item, outcome, spec_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from codegen.errors import CandleRocmError
     from codegen.patch.changes import FileChange
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from codegen.report.file_diff import FileDiff, Hunk
     from codegen.spec.loaded import LoadedSpecs
 
+_PLACE = re.compile(r"(?P<path>(?:specs|templates)/[^\s:]+)(?::(?P<line>[0-9]+))?")
 PAGE = Path(__file__).parent / "page"
 
 
@@ -88,6 +91,8 @@ class FileView:
 
     path: str
     anchor: str
+    digest: str
+    """Of the change: by it a browser knows what was reviewed."""
     new: bool
     added: int
     removed: int
@@ -113,8 +118,14 @@ class PhaseView:
         return sum(file.removed for file in self.files)
 
 
-def html_report(scan: Scan, specs: LoadedSpecs, plan: Plan | None, *, error: CandleRocmError | None = None) -> str:
-    """The page. Without a plan (because of `error`) it has no diffs."""
+def html_report(
+    scan: Scan, specs: LoadedSpecs, plan: Plan | None, *, error: CandleRocmError | None = None, sources: str = ""
+) -> str:
+    """The page. Without a plan (because of `error`) it has no diffs.
+
+    `sources` is where candle-rocm's own files can be looked at, such as `https://host/candle-rocm/blob/main`: lines of
+    specs and templates then link there.
+    """
     import jinja2
 
     environment = jinja2.Environment(
@@ -136,6 +147,7 @@ def html_report(scan: Scan, specs: LoadedSpecs, plan: Plan | None, *, error: Can
         summary=summarise(scan, specs.phases),
         error=error,
         sites=sites,
+        links=_links(sites, phases, sources) if sources else {},
         crates=sorted({site.crate for site in sites}),
         kinds=sorted({site.kind for site in sites}),
         states=list(dict.fromkeys(site.state for site in sites)),
@@ -144,6 +156,18 @@ def html_report(scan: Scan, specs: LoadedSpecs, plan: Plan | None, *, error: Can
         style=(PAGE / "page.css").read_text(encoding="utf-8"),
         script=(PAGE / "page.js").read_text(encoding="utf-8"),
     )
+
+
+def _links(sites: Iterable[SiteRow], phases: Iterable[PhaseView], sources: str) -> dict[str, str]:
+    """Addresses of all lines of specs and templates that the page names, by their texts."""
+    hunks = (hunk for phase in phases for file in phase.files for hunk in (*file.hunks, *(file.quiet or ())))
+    named = {text for hunk in hunks for label in hunk.labels for text in (label.spec, label.source)}
+    named |= {site.spec for site in sites if site.spec}
+    found = ((text, match) for text in named if (match := _PLACE.fullmatch(text)))
+    return {
+        text: f"{sources.rstrip('/')}/{match['path']}{f'#L{line}' if (line := match['line']) else ''}"
+        for text, match in found
+    }
 
 
 def _site(decision: Decision, specs: LoadedSpecs, anchors: dict[tuple[int, str], str]) -> SiteRow:
@@ -180,8 +204,15 @@ def _file(change: FileChange, anchor: str, authorship: Authorship) -> FileView:
     quieter = without_whitespace(change)
     quiet = None if quieter.before == change.before else _hunks(file_diff(quieter), authorship)
     return FileView(
-        diff.path, anchor, diff.new, diff.added, diff.removed, _hunks(diff, authorship), quiet
+        diff.path, anchor, _digest(change), diff.new, diff.added, diff.removed, _hunks(diff, authorship), quiet
     )  # fmt: skip
+
+
+def _digest(change: FileChange) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for text in (change.path.encode(), change.before or b"", change.after):
+        digest.update(len(text).to_bytes(8, "little") + text)
+    return digest.hexdigest()
 
 
 def _hunks(diff: FileDiff, authorship: Authorship) -> tuple[HunkView, ...]:
