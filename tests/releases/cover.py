@@ -26,8 +26,8 @@ USUAL = (Gating.DUMMY.value, DEFAULT_RUNTIME.value)
 (OTHER,) = (runtime.value for runtime in Runtime if runtime is not DEFAULT_RUNTIME)
 OF_THE_NEWEST = ("clippy-off", "cuda", "cuda-and-rocm", "doc-on")
 OF_CORE = (
-    *((Gating.CFG.value, DEFAULT_RUNTIME.value, step) for step in ("clippy-off", "clippy-on")),
-    *((gating.value, OTHER, "clippy-on") for gating in Gating),
+    (Gating.CFG.value, DEFAULT_RUNTIME.value, "clippy-on"),
+    (Gating.DUMMY.value, OTHER, "clippy-on"),
 )
 """CI's share of the newest release in the other gating and with the other runtime, for candle-core."""
 IN_NEWEST = (
@@ -102,14 +102,13 @@ def groups() -> list[Group]:
 
 
 def share() -> tuple[Run, ...]:
-    """What RELEASES leaves: of each named release the usual build and first tests, of the last one every other build.
+    """What RELEASES leaves: of each named release the usual build, of the last one every other build.
 
     The newest release's tests are in `newest/`.
     """
     last = NAMED[-1]
     return (
         *(Run(name, *USUAL, "clippy-on") for name in NAMED),
-        *(Run(name, *USUAL, "rocm-basic") for name in NAMED if name != tried()[-1]),
         *(Run(last, *USUAL, step) for step in OF_THE_NEWEST),
         *(Run(last, *each, "candle-core") for each in OF_CORE),
     )

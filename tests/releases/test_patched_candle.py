@@ -46,24 +46,24 @@ def test_no_example_with_a_generated_line_is_left_out(release: str) -> None:
         assert [path for path in changed if path.startswith((f"{sources}/", f"{sources}.rs"))] == []
 
 
-def test_rustc_lists_the_same_exhaustive_matches(built: str, work: Path) -> None:
+def test_rustc_lists_the_same_exhaustive_matches(compared: str, work: Path) -> None:
     """Adding a variant to each enum gives E0004 exactly where the scan saw an exhaustive match."""
     expected = {r.version: r.exhaustive_matches for r in load_specs().candle.releases}
 
-    result = candle_rocm("scan", built, "--oracle", "--work", work, "--json")
+    result = candle_rocm("scan", compared, "--oracle", "--work", work, "--json")
 
     assert result.code == 0, result.stdout + result.stderr
     oracle = result.document["oracle"]
-    print(f"{built}: rustc {oracle['rustc']}, scan {oracle['scan']}")
+    print(f"{compared}: rustc {oracle['rustc']}, scan {oracle['scan']}")
     assert oracle["agrees"], oracle
-    if built in expected:
-        assert oracle["rustc"] == expected[built]
+    if compared in expected:
+        assert oracle["rustc"] == expected[compared]
 
 
 @pytest.mark.parametrize("runtime", ["dynamic", "rocm-rs"])
-def test_new_files_are_as_rustfmt_likes_them(release: str, runtime: str, tmp_path: Path) -> None:
+def test_new_files_are_as_rustfmt_likes_them(built: str, runtime: str, tmp_path: Path) -> None:
     """The generator formats edited files only: templates, and signatures taken from the release, are clean already."""
-    assert candle_rocm("generate", release, "--runtime", runtime, "--out", tmp_path).code == 0
+    assert candle_rocm("generate", built, "--runtime", runtime, "--out", tmp_path).code == 0
     files = sorted((tmp_path / "files").rglob("*.rs"))
     assert len(files) > 10
 

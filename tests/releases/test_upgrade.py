@@ -13,7 +13,7 @@ import pytest
 
 from codegen.record.record import load_record
 from releases.command_line import candle_rocm, verified
-from releases.cover import NAMED, tried
+from releases.cover import FULL, NAMED, tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,6 +142,7 @@ def test_no_edit_is_lost(old: str, new: str, tmp_path: Path, work: Path) -> None
     assert set(record.own) | set(in_conflict) | set(dropped) >= edited, "what was declared stays declared"
 
 
+@FULL
 def test_what_has_no_conflict_compiles(work: Path, tmp_path: Path) -> None:
     """A fork's own function beside patched code and a line of its own in a generated file, through both releases."""
     old, new = PAIRS[0]

@@ -201,7 +201,9 @@ impl Batch {
     }
 }
 
+/// A third of the ways to make scores, another one at each `turn`: three turns see all of them.
 fn check(
+    turn: usize,
     count: usize,
     rows: [usize; 2],
     depth: usize,
@@ -227,38 +229,51 @@ fn check(
         )
     };
     let scale = PLAIN.scale;
-    near(flash_attn(&q, &k, &v, scale, false)?, PLAIN)?;
-    near(flash_attn(&q, &k, &v, scale, true)?, CAUSAL)?;
     let windowed = Scores {
         window: [Some(5), Some(2)],
         ..PLAIN
     };
-    near(
-        flash_attn_windowed(&q, &k, &v, scale, Some(5), Some(2))?,
-        windowed,
-    )?;
     let sloped = Scores {
         slopes: true,
         ..CAUSAL
     };
-    let alibi = slopes(sloped, 4, device)?.unwrap();
-    near(flash_attn_alibi(&q, &k, &v, &alibi, scale, true)?, sloped)?;
     let both = Scores {
         slopes: true,
         ..windowed
     };
-    let found = flash_attn_alibi_windowed(&q, &k, &v, &alibi, scale, Some(5), Some(2))?;
-    near(found, both)?;
-    for (slopes, cap) in [(Some(&alibi), 0.7), (None, 1.)] {
-        let (left, right) = (None, Some(3));
-        let found = flash_attn_alibi_windowed_softcap(&q, &k, &v, slopes, scale, left, right, cap)?;
-        let scores = Scores {
-            slopes: slopes.is_some(),
-            scale,
-            window: [left, right],
-            cap,
-        };
-        near(found, scores)?;
+    let alibi = slopes(sloped, 4, device)?.unwrap();
+    for way in (0..7).filter(|way| (way + turn) % 3 == 0) {
+        match way {
+            0 => near(flash_attn(&q, &k, &v, scale, false)?, PLAIN)?,
+            1 => near(flash_attn(&q, &k, &v, scale, true)?, CAUSAL)?,
+            2 => near(
+                flash_attn_windowed(&q, &k, &v, scale, Some(5), Some(2))?,
+                windowed,
+            )?,
+            3 => near(flash_attn_alibi(&q, &k, &v, &alibi, scale, true)?, sloped)?,
+            4 => {
+                let (left, right) = (Some(5), Some(2));
+                let found = flash_attn_alibi_windowed(&q, &k, &v, &alibi, scale, left, right)?;
+                near(found, both)?;
+            }
+            _ => {
+                let (slopes, cap) = if way == 5 {
+                    (Some(&alibi), 0.7)
+                } else {
+                    (None, 1.)
+                };
+                let (left, right) = (None, Some(3));
+                let found =
+                    flash_attn_alibi_windowed_softcap(&q, &k, &v, slopes, scale, left, right, cap)?;
+                let scores = Scores {
+                    slopes: slopes.is_some(),
+                    scale,
+                    window: [left, right],
+                    cap,
+                };
+                near(found, scores)?;
+            }
+        }
     }
     Ok(())
 }
@@ -270,28 +285,33 @@ fn whole_sequences_are_what_plain_loops_compute() -> Result<()> {
     };
     // Few queries and many, of each width of kernels; keys that are dealt to several blocks; rows that are no packs of 16
     // bytes in 16 bits; and so many sequences that blocks for tiles of their queries fill a card.
-    for dtype in [DType::F32, DType::F16, DType::BF16] {
-        for (count, rows, depth) in [
-            (2, [1, 40], 64),
-            (2, [65, 70], 64),
-            (2, [2, 600], 128),
-            (2, [66, 67], 72),
-            (2, [3, 20], 256),
-            (2, [9, 20], 200),
-            (2, [9, 20], 60),
-            (2, [9, 20], 124),
-            (2, [9, 20], 252),
-            (2, [2, 20], 60),
-            (2, [2, 20], 124),
-            (2, [2, 20], 252),
-            (14, [17, 18], 64),
-            (14, [17, 18], 128),
-            (14, [17, 18], 256),
-        ] {
-            check(count, rows, depth, dtype, &device)?;
+    // Each shape sees all ways to make scores, in one type or another, and each type all of them, in one shape or another.
+    let shapes = [
+        (2, [1, 40], 64),
+        (2, [65, 70], 64),
+        (2, [2, 600], 128),
+        (2, [66, 67], 72),
+        (2, [3, 20], 256),
+        (2, [9, 20], 200),
+        (2, [9, 20], 60),
+        (2, [9, 20], 124),
+        (2, [9, 20], 252),
+        (2, [2, 20], 60),
+        (2, [2, 20], 124),
+        (2, [2, 20], 252),
+        (14, [17, 18], 64),
+        (14, [17, 18], 128),
+        (14, [17, 18], 256),
+    ];
+    for (at, (count, rows, depth)) in shapes.into_iter().enumerate() {
+        for (type_, dtype) in [DType::F32, DType::F16, DType::BF16]
+            .into_iter()
+            .enumerate()
+        {
+            check(at + type_, count, rows, depth, dtype, &device)?;
         }
     }
-    check(2, [9, 5], 20, DType::F32, &device)
+    (0..3).try_for_each(|turn| check(turn, 2, [9, 5], 20, DType::F32, &device))
 }
 
 #[test]
