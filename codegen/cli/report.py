@@ -26,6 +26,12 @@ from codegen.cli import complete, options
     default="",
     help="Where candle-rocm's files can be looked at: hunks link to their lines.",
 )
+@click.option(
+    "--compare",
+    "other",
+    metavar="OLD",
+    help="Another release or tree: show what each rule writes otherwise than there.",
+)
 @options.phases
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
 @options.runtime
@@ -37,6 +43,7 @@ def command(
     *,
     out: Path,
     sources: str,
+    other: str | None,
     phases: tuple[int, ...],
     gating: str | None,
     runtime: str | None,
@@ -69,7 +76,14 @@ def command(
             workspace, phases=phases, gating=chosen, runtime=reached, scan=scan, leave_unknown=leave_unknown
         )
         options.note_left(scan.decisions)
-    size = write_page(out, html_report(scan, specs, plan, error=error, sources=sources))
+    old = None
+    if other is not None and plan is not None:
+        from codegen.workspace.analysis import analyse
+
+        before = open_workspace(other, offline=offline, progress=options.progress)
+        wanted = tuple(phase.phase for phase in plan.phases)
+        old = analyse(before, phases=wanted, gating=chosen, runtime=reached, leave_unknown=leave_unknown).plan
+    size = write_page(out, html_report(scan, specs, plan, error=error, sources=sources, old=old))
     if as_json:
         from codegen.report.json_document import document, dumps
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from codegen import __version__
 from codegen.errors import InputOutputError
+from codegen.report.compare import compared, same_rules
 from codegen.report.file_diff import file_diff, without_whitespace
 from codegen.report.highlight import highlighted
 from codegen.report.origin_wording import Authorship
@@ -101,6 +102,26 @@ class FileView:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleView:
+    """What a rule wrote before, and what it writes now."""
+
+    rule: str
+    before: int
+    after: int
+    files: tuple[FileView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """All rules that wrote other lines."""
+
+    old: str
+    same: int
+    """Rules that wrote the same."""
+    rules: tuple[RuleView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseView:
     """One phase of the plan."""
 
@@ -119,9 +140,15 @@ class PhaseView:
 
 
 def html_report(
-    scan: Scan, specs: LoadedSpecs, plan: Plan | None, *, error: CandleRocmError | None = None, sources: str = ""
+    scan: Scan,
+    specs: LoadedSpecs,
+    plan: Plan | None,
+    *,
+    error: CandleRocmError | None = None,
+    sources: str = "",
+    old: Plan | None = None,
 ) -> str:
-    """The page. Without a plan (because of `error`) it has no diffs.
+    """The page. Without a plan (because of `error`) it has no diffs; with an `old` one it says what has changed since.
 
     `sources` is where candle-rocm's own files can be looked at, such as `https://host/candle-rocm/blob/main`: lines of
     specs and templates then link there.
@@ -148,6 +175,7 @@ def html_report(
         error=error,
         sites=sites,
         links=_links(sites, phases, sources) if sources else {},
+        comparison=_comparison(old, plan) if old is not None and plan is not None else None,
         crates=sorted({site.crate for site in sites}),
         kinds=sorted({site.kind for site in sites}),
         states=list(dict.fromkeys(site.state for site in sites)),
@@ -206,6 +234,15 @@ def _file(change: FileChange, anchor: str, authorship: Authorship) -> FileView:
     return FileView(
         diff.path, anchor, _digest(change), diff.new, diff.added, diff.removed, _hunks(diff, authorship), quiet
     )  # fmt: skip
+
+
+def _comparison(old: Plan, new: Plan) -> ComparisonView:
+    nobody = Authorship.of(())
+    rules = []
+    for number, each in enumerate(compared(old, new), 1):
+        files = [_file(change, f"rule-{number}-file-{index}", nobody) for index, change in enumerate(each.files, 1)]
+        rules.append(RuleView(each.rule, each.before, each.after, tuple(files)))
+    return ComparisonView(old.release, same_rules(old, new), tuple(rules))
 
 
 def _digest(change: FileChange) -> str:

@@ -6,10 +6,13 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
+from made_up import NEWEST, OLDEST, candle_tree
 from mini_candle import DEVICE, NOTES, UNDECIDED, Mini, make_mini
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from in_process import CommandLine
 
 VOID = frozenset({"meta", "input", "br", "link", "img"})
 
@@ -139,3 +142,17 @@ def test_the_file_must_be_named(mini: Mini) -> None:
     answer = mini.call("report", str(mini.root))
     assert answer.code == 2
     assert "--html" in answer.err
+
+
+def test_a_release_is_compared_with_another(tmp_path: Path, candle_rocm: CommandLine) -> None:
+    old, new = (candle_tree(tmp_path / release, release) for release in (OLDEST, NEWEST))
+    out = tmp_path / "report.html"
+
+    candle_rocm.ok("report", new, "--html", out, "--compare", old)
+
+    text = out.read_text(encoding="utf-8")
+    section = text[text.index('<section id="compared">') :].partition("</section>")[0]
+    assert f"<h2>Compared with {OLDEST}</h2>" in section
+    assert " rules write other lines, " in section
+    candle_rocm.ok("report", new, "--html", out, "--compare", new)
+    assert "<p>0 rules write other lines, " in out.read_text(encoding="utf-8")

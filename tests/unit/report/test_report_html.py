@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,23 @@ def test_a_page_that_cannot_replace_the_old_one_leaves_it(tmp_path: Path, monkey
     assert caught.value.exit_code is ExitCode.IO
     assert out.read_text() == "old"
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_comparison_names_the_rules_that_write_other_lines() -> None:
+    """What a rule wrote before and what it writes now; a rule that writes the same is counted only."""
+    other = replace(ORIGIN, rule="core.same")
+    before = change("a\n", "a\nold\nsame\n", Region(2, 2, ORIGIN), Region(3, 3, other))
+    now = change("a\n", "a\nnew\nmore\nsame\n", Region(2, 3, ORIGIN), Region(4, 4, other))
+    old, new = (
+        Plan(release, "dummy", "dynamic", (PhaseChanges(1, "core", "The arms.", (each,)),))
+        for release, each in (("0.10.2", before), ("0.11.1", now))
+    )
+    text = html_report(scan_of(decision()), specs(), new, old=old)
+    section = text[text.index('<section id="compared">') :].partition("</section>")[0]
+    assert "<h2>Compared with 0.10.2</h2>" in section
+    assert "<p>1 rule writes other lines, 1 the same.</p>" in section
+    assert f"<code>{ORIGIN.rule}</code> <small>1 lines before, 2 now, in 1 file</small>" in section
+    assert section.count('<tr class="del">') == 1
+    assert section.count('<tr class="add">') == 2
+    assert "core.same" not in section
+    assert 'id="compared"' not in html_report(scan_of(decision()), specs(), new)
