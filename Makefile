@@ -152,7 +152,7 @@ tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitize
 CHROMIUM := chromium-headless-shell
 
 browser-tests: setup ## Test the report in Chromium, on a phone, a desk and a wall (PICTURES=DIR keeps pictures).
-	@command -v $(CHROMIUM) chromium google-chrome >/dev/null || [ "$$(id -u)" != 0 ] || \
+	@command -v $(CHROMIUM) || command -v chromium || command -v google-chrome || [ "$$(id -u)" != 0 ] || \
 		{ apt-get update -qq && apt-get install -qq --yes --no-install-recommends $(CHROMIUM); } >/dev/null || true
 	$(BIN)/pytest tests/browser
 
