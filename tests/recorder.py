@@ -86,6 +86,8 @@ def on_a_terminal(
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
+        # What starts the tests may ignore Ctrl-C, and its children would, too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     frames: list[str] = []
