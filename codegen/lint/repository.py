@@ -17,7 +17,7 @@ from codegen.plan.edits import EditContext
 from codegen.release import in_range
 from codegen.render.backend import FileContext
 from codegen.render.new_file import HEADED
-from codegen.report.messages import BUILD_SCRIPT, KINDS, error_variants
+from codegen.report.messages import BACKEND_ERRORS, BUILD_SCRIPT, KINDS, error_variants
 from codegen.spec.backend_traits import BACKEND_TRAITS, parse_backend_traits
 from codegen.spec.bench import BENCH, parse_drawing
 from codegen.spec.folders import is_plain
@@ -30,13 +30,13 @@ from codegen.verify.acceptance import ACCEPTANCE, parse_acceptance
 from codegen.verify.unrun import UNRUN, parse_unrun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from codegen.kernels.loader import LoadedFamily
     from codegen.spec.hip_api import HipApiFile
     from codegen.spec.loaded import LoadedSpecs
-    from codegen.spec.messages import Advices
+    from codegen.spec.messages import Advice, Advices
     from codegen.spec.model import VersionRange
     from codegen.spec.parity import Parity
     from codegen.spec.providers import Providers
@@ -177,16 +177,20 @@ def _advised(root: Path, advices: Advices) -> Iterator[Problem]:
     sides = (
         (advices.tool, [kind.title for kind in KINDS.values()]),
         (advices.build, [BUILD_SCRIPT]),
-        (advices.backend, error_variants(root)),
+        (advices.backend, error_variants(root) if (root / BACKEND_ERRORS).is_file() else _names(advices.backend)),
     )
     for listed, there in sides:
-        names = [advice.name for advice in listed]
+        names = _names(listed)
         for name in sorted({*there} - {*names}):
             yield Problem(f"there is no entry for the error '{name}'", Location(MESSAGES, 1))
         for name in names:
             if name not in there or names.count(name) > 1:
                 wrong = "is there twice" if name in there else "is no kind of error"
                 yield Problem(f"'{name}' {wrong}", _line_with(root, MESSAGES, f"    name: {name}"))
+
+
+def _names(advices: Iterable[Advice]) -> list[str]:
+    return [advice.name for advice in advices]
 
 
 def _proofs(root: Path, acceptance: Acceptance) -> Iterator[Problem]:

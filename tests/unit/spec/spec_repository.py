@@ -107,6 +107,7 @@ ALONE = (
     "specs/backend.yaml",
     "specs/bench.yaml",
     "specs/hip_api.yaml",
+    "specs/messages.yaml",
     "specs/providers.yaml",
     "specs/kernels/fill.yaml",
     "templates/docs/acceptance.md.j2",

@@ -27,7 +27,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 COUNTS = {
-    "spec_files": 11,
+    "spec_files": 12,
     "templates": 13,
     "phases": 2,
     "rules": 2,
@@ -50,7 +50,7 @@ def test_lint_reads_the_repository_that_the_environment_names(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOME_VARIABLE, str(repository.root))
-    assert CliRunner().invoke(command, ["lint"]).stdout.startswith("specs are valid: spec files: 11,")
+    assert CliRunner().invoke(command, ["lint"]).stdout.startswith("specs are valid: spec files: 12,")
 
 
 def test_lint_raises_all_problems(repository: Repository) -> None:
