@@ -109,8 +109,12 @@ def on_a_terminal(
         if not pressed and interrupt(bottom):
             pressed = True
             os.killpg(process.pid, signal.SIGINT)
-    code = process.wait(PATIENCE)
-    os.close(ours)
+    try:
+        code = process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
     lines = [line.rstrip() for line in screen.display]
     while lines and not lines[-1]:
         lines.pop()
