@@ -28,20 +28,17 @@ class RuleChange:
     """The rule's own lines of each file in which they differ, as if they were the whole file."""
 
 
-def compared(old: Plan, new: Plan) -> tuple[RuleChange, ...]:
-    """The rules whose lines differ, by their names; those that wrote the same are left out."""
+def compared(old: Plan, new: Plan) -> tuple[tuple[RuleChange, ...], int]:
+    """The rules whose lines differ, by their names, and how many wrote the same."""
     before, after = _by_rule(old), _by_rule(new)
-    changes = ((rule, _changes(before.get(rule, {}), after.get(rule, {}))) for rule in sorted({*before, *after}))
-    return tuple(
+    rules = sorted({*before, *after})
+    changes = ((rule, _changes(before.get(rule, {}), after.get(rule, {}))) for rule in rules)
+    found = tuple(
         RuleChange(rule, _count(before.get(rule, {})), _count(after.get(rule, {})), files)
         for rule, files in changes
         if files
     )
-
-
-def same_rules(old: Plan, new: Plan) -> int:
-    """How many rules wrote the same lines in both."""
-    return len({*_by_rule(old), *_by_rule(new)}) - len(compared(old, new))
+    return found, len(rules) - len(found)
 
 
 def _by_rule(plan: Plan) -> Mapping[str, Lines]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from codegen import __version__
 from codegen.errors import InputOutputError
-from codegen.report.compare import compared, same_rules
+from codegen.report.compare import compared
 from codegen.report.file_diff import file_diff, without_whitespace
 from codegen.report.highlight import highlighted
 from codegen.report.origin_wording import Authorship
@@ -239,10 +239,11 @@ def _file(change: FileChange, anchor: str, authorship: Authorship) -> FileView:
 def _comparison(old: Plan, new: Plan) -> ComparisonView:
     nobody = Authorship.of(())
     rules = []
-    for number, each in enumerate(compared(old, new), 1):
+    changes, same = compared(old, new)
+    for number, each in enumerate(changes, 1):
         files = [_file(change, f"rule-{number}-file-{index}", nobody) for index, change in enumerate(each.files, 1)]
         rules.append(RuleView(each.rule, each.before, each.after, tuple(files)))
-    return ComparisonView(old.release, same_rules(old, new), tuple(rules))
+    return ComparisonView(old.release, same, tuple(rules))
 
 
 def _digest(change: FileChange) -> str:

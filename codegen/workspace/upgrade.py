@@ -22,7 +22,7 @@ from codegen.errors import CandleRocmError, Conflict, PhaseOrder, Problem, Usage
 from codegen.patch.tree_merge import BASE, THEIRS, MergedTree, merged_trees
 from codegen.record import transaction
 from codegen.record.git import mark_unmerged, require_clean
-from codegen.record.record import RecordHeader, digest_of, text_of
+from codegen.record.record import RecordHeader, sha256, text_of
 from codegen.record.swaps import Renewal, names_rocm
 from codegen.record.texts import Texts
 from codegen.terminal import shown_name
@@ -136,12 +136,13 @@ class _Old:
         self._root = workspace.root
         self._record = record
         self._files = plain_files(workspace.root, SKIPPED_FOLDERS)
+        self._read: dict[str, Text] = {}
         texts = Texts(workspace.root, record, planned_texts(workspace) if _is_edited(workspace, record) else None)
         self.pristine: Mapping[str, Text] = texts.pristine()
         """Of each patched file, without all phases."""
         self.patched = {path: self._as_written(texts, path, digest) for path, digest in record.left().items()}
         """Of each, as the phases left it."""
-        _require_no_marks(workspace.root, self.patched)
+        _require_no_marks({path: self._now(path) for path in self.patched})
 
     def with_candle_of(
         self, to: CandleTree | None, base: CandleTree | None, release: Callable[[str], CandleTree]
@@ -171,7 +172,7 @@ class _Old:
 
     def without_the_patch(self, release: Callable[[str], CandleTree]) -> _New:
         """The tree into which git merged the new release, without what the old phases wrote."""
-        now = {path: text_of(self._root, path) for path in self.patched}
+        now = {path: self._now(path) for path in self.patched}
         merged = merged_trees(
             self.patched, _there(now), _there(self.pristine), names=("this tree", "without the patch")
         )
@@ -195,21 +196,21 @@ class _Old:
         paths = {*new.texts, *self.patched, *planned}
 
         theirs = {path: planned[path] if path in planned else _text(tree, path) for path in paths}
-        ours = {path: text_of(self._root, path) for path in paths}
+        ours = {path: self._now(path) for path in paths}
         # Of a merged tree, whose edits are in Candle's own side by now, only what is in conflict is looked at again.
         base = {path: ours[path] if self._workspace.merged else self.patched.get(path, ours[path]) for path in paths}
         base |= new.bases
         merged = self._merged(base, ours, theirs, tree.release)
         final: dict[str, Text] = {path: merged.files.get(path) for path in {*paths, *merged.files}}
-        found = {path: digest_of(self._root, path) for path in final}
         conflicting = {each.path for each in merged.conflicts}
         edited = {path for path in planned if final[path] not in (None, planned[path]) and path not in conflicting}
         declared = frozenset(edited & self._record.own.keys())
         before = dict(new.texts)
         for phase in reversed(analysis.plan.phases):
             before |= {change.path: change.before for change in phase.changes}
-        changed = {path: text for path, text in final.items() if text != text_of(self._root, path)}
-        found |= {path: digest_of(self._root, path) for path in before}
+        now = {path: self._now(path) for path in {*final, *before}}
+        found = {path: None if text is None else sha256(text) for path, text in now.items()}
+        changed = {path: text for path, text in final.items() if text != now[path]}
         renewal = Renewal(analysis.plan.phases, before, final, found, declared, new.executable)
         return Upgrade(
             old=self._record.header.release,
@@ -236,7 +237,13 @@ class _Old:
         """What the file is without all phases."""
         if path in self.pristine:
             return self.pristine[path]
-        return read_below(self._root, path, largest=beneath.LARGEST) if path in self._files else None
+        return self._now(path) if path in self._files else None
+
+    def _now(self, path: str) -> Text:
+        """What the file is. It is read once: what is merged is what the transaction then has to find there."""
+        if path not in self._read:
+            self._read[path] = text_of(self._root, path)
+        return self._read[path]
 
     def _as_written(self, texts: Texts, path: str, digest: str) -> bytes:
         text = texts.get(path, digest)
@@ -250,8 +257,8 @@ class _Old:
         return text
 
 
-def _require_no_marks(root: Path, paths: Iterable[str]) -> None:
-    left = [path for path in paths if _MARK.search(text_of(root, path) or b"")]
+def _require_no_marks(texts: Mapping[str, Text]) -> None:
+    left = [path for path, text in texts.items() if _MARK.search(text or b"")]
     if left:
         raise Conflict(
             [Problem(f"{shown_name(path)} has a conflict that is not resolved") for path in sorted(left)],
