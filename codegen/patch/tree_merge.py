@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from codegen import programs
 from codegen.candle.cache import io_errors
-from codegen.errors import InputOutputError, ToolchainMissing
-from codegen.patch.merge import ROOM
+from codegen.errors import InputOutputError
+from codegen.patch.merge import ROOM, git_program, run_git
 from codegen.tree_path import is_tree_path
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _SETTINGS = (
 _ATTRIBUTES = "* -text -ident -filter -working-tree-encoding -eol merge\n"
 """What the trees' own .gitattributes say counts for nothing here."""
 _WHO = "candle-rocm <candle-rocm@localhost> 0 +0000"
-_ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,7 @@ def merged_trees(base: Files, ours: Files, theirs: Files, *, names: tuple[str, s
         return MergedTree(dict(ours), ())
     if base == ours:
         return MergedTree(dict(theirs), ())
-    program = programs.find("git")
-    if program is None:
-        raise ToolchainMissing("git is not installed, which merges trees", remedy="install git, then run this again")
+    program = git_program("trees")
     with tempfile.TemporaryDirectory(prefix="candle-rocm-merge-") as folder:
         repository = _Repository(program, Path(folder))
         repository.make([base, ours, theirs])
@@ -139,21 +136,9 @@ class _Repository:
         self, *words: str, given: bytes = b"", variables: Mapping[str, str] | None = None
     ) -> CompletedProcess[bytes]:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        own = {"GIT_DIR": str(self.root / ".git"), "GIT_WORK_TREE": str(self.root), **_ALONE, **(variables or {})}
-        try:
-            return programs.run(
-                [self.program, *settings, *words],
-                cwd=self.root,
-                variables={**programs.environment(), **own},
-                given=given,
-                seconds=_SECONDS,
-            )
-        except programs.TookTooLong as cause:
-            raise programs.hangs("git, merging trees,", cause) from cause
-        except OSError as cause:
-            raise InputOutputError(
-                f"git cannot be started: {cause.strerror}", remedy="check the installation of git"
-            ) from cause
+        own = {"GIT_DIR": str(self.root / ".git"), "GIT_WORK_TREE": str(self.root), **(variables or {})}
+        command = [self.program, *settings, *words]
+        return run_git(command, "trees", own, seconds=_SECONDS, cwd=self.root, given=given)
 
     def _refuse(self, verb: str, done: CompletedProcess[bytes]) -> NoReturn:
         said = programs.complains(done).strip() or f"exit status {done.returncode}"
