@@ -12,27 +12,41 @@
 
 namespace candle {
 
+// The conversion of one element.
+template <class To>
+struct Converted {
+  template <class From>
+  CANDLE_DEVICE To operator()(From x) const {
+    return convert<To>(x);
+  }
+};
+
 // Reads and writes each element once: the packs that the host has found to lie whole and aligned, up to 16 bytes of the
-// narrower type, and what is left, or all of a view, element by element. No more than that, since there is a kernel for
-// every pair of types.
+// narrower type; of long rows the packs within them; and what is left from element to element. No more than that, since
+// there is a kernel for every pair of types.
 template <class To, class From>
 CANDLE_DEVICE void cast(To *__restrict__ y, const From *__restrict__ x, Packs packs, const Layout<1> &layout) {
   constexpr u32 LANES = lanes_of<To, From>();
-  const u32 thread = thread_in_grid(), threads = threads_of_grid();
-  const bool whole = thread < packs.whole;
-  if (whole) {
-    const Pack<From, LANES> from = load_pack<LANES>(x + thread * LANES);
+  const u32 thread = thread_in_grid();
+  const auto write = [=](u32 index, const Pack<From, LANES> &from) {
     Pack<To, LANES> to;
 #pragma unroll
     for (u32 l = 0; l < LANES; ++l) to.lane[l] = convert<To>(from.lane[l]);
-    store_pack<LANES>(y + thread * LANES, to);
-  }
+    store_pack<LANES>(y + index, to);
+  };
+  const bool whole = thread < packs.whole;
+  if (whole) write(thread * LANES, load_pack<LANES>(x + thread * LANES));
   code_so_far_first();
   if (whole) return;
-#pragma unroll 2
-  for (u32 i = packs.whole * LANES + thread - packs.whole; i < layout.count; i += threads - packs.whole) {
-    y[i] = convert<To>(x[offsets_at(layout, i).of[0]]);
+  const u32 index = thread * LANES, end = least(index + LANES, layout.count);
+  if (packs.way != ANYWHERE && index + LANES == end && is_aligned<LANES>(y + index)) {
+    const u32 size = layout.dims[0].size, column = index - layout.dims[0].divide(index) * size;
+    if (all_flat(layout) || column + LANES <= size) {
+      write(index, load_neighbours<LANES>(x + offsets_at(layout, index).of[0]));
+      return;
+    }
   }
+  map_anywhere<LANES>(Converted<To>{}, index, end, layout, y, x);
 }
 
 CANDLE_KERNEL(CANDLE_BLOCK) cast_u8_u32(u32 *y, const u8 *x, Packs packs, Layout<1> layout) {

@@ -451,21 +451,57 @@ struct TileOnUnits {
     }
   }
 
-  CANDLE_DEVICE void write(T *y, f32 *part_sums, const Convolution &c, u32 first_channel, u32 first_pixel) const {
+  // Results by way of LDS, where the operands were, so that neighbouring lanes write neighbouring pixels. All threads
+  // come.
+  CANDLE_DEVICE void write(Operands &operands, T *y, f32 *part_sums, const Convolution &c, u32 first_channel,
+                           u32 first_pixel) const {
+    if (part_sums != nullptr) {
+#pragma unroll
+      for (u32 k = 0; k < OF_CHANNELS; ++k) {
+        each_sum(k, [&](u32 row, u32 column, f32 sum) {
+          const u32 channel = first_channel + (channel_square + k) * halves::TILE + row;
+          store(y, part_sums, c, channel, first_pixel + column, sum);
+        });
+      }
+      return;
+    }
+    constexpr u32 LINES = SHARES * halves::TILE, PITCH_OF_LINE = PIXELS + halves::GAP;
+    static_assert(LINES * PITCH_OF_LINE * sizeof(T) <= sizeof(Operands) && BLOCK % PIXELS == 0,
+                  "lines take the operands' place");
+    T *const lines = operands.weights(0, 0);
+    const u32 pixel = threadIdx.x % PIXELS, number = first_pixel + pixel;
+    T *const to = y + element_at(c, pixel_at(c, least(number, c.pixels - 1)), 0);
+    halves::wait_for_others<0>();
 #pragma unroll
     for (u32 k = 0; k < OF_CHANNELS; ++k) {
+      __syncthreads();
+      each_sum(k, [&](u32 row, u32 column, f32 sum) {
+        lines[(wave_in_block() % SHARES * halves::TILE + row) * PITCH_OF_LINE + column] = narrow<T>(sum);
+      });
+      __syncthreads();
+#pragma unroll 4
+      for (u32 line = threadIdx.x / PIXELS; line < LINES; line += BLOCK / PIXELS) {
+        const u32 channel =
+            first_channel + (line / halves::TILE * OF_CHANNELS + k) * halves::TILE + line % halves::TILE;
+        if (channel < c.out_channels && number < c.pixels)
+          to[channel * c.output.channel] = lines[line * PITCH_OF_LINE + pixel];
+      }
+    }
+  }
+
+private:
+  // visit(row of the k-th square of channels, column of the tile, sum) for each result that the thread holds.
+  template <class F>
+  CANDLE_DEVICE void each_sum(u32 k, F visit) const {
 #pragma unroll
-      for (u32 p = 0; p < OF_PIXELS; ++p) {
-        if (p >= own_squares) break;
+    for (u32 p = 0; p < OF_PIXELS; ++p) {
+      if (p >= own_squares) break;
 #pragma unroll
-        for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
+      for (u32 r = 0; r < halves::HELD_ROWS; ++r) {
 #pragma unroll
-          for (u32 n = 0; n < halves::HELD_COLUMNS; ++n) {
-            if (n >= halves::held_columns()) break;
-            const u32 channel = first_channel + (channel_square + k) * halves::TILE + halves::row_of(r);
-            const u32 number = first_pixel + (pixel_square + p) * halves::TILE + halves::column_of(n);
-            store(y, part_sums, c, channel, number, sums[k][p].of[r][n]);
-          }
+        for (u32 n = 0; n < halves::HELD_COLUMNS; ++n) {
+          if (n >= halves::held_columns()) break;
+          visit(halves::row_of(r), (pixel_square + p) * halves::TILE + halves::column_of(n), sums[k][p].of[r][n]);
         }
       }
     }
@@ -501,7 +537,7 @@ CANDLE_DEVICE void conv2d_matrix(T *__restrict__ y, f32 *__restrict__ part_sums,
     from.prepare(start + 2 * STEP, turn);
     __syncthreads();
   }
-  tile.write(y, part_sums, c, first_channel, first_pixel);
+  tile.write(operands, y, part_sums, c, first_channel, first_pixel);
 }
 
 // Neighbouring threads fetch neighbouring packs of a line.
@@ -567,7 +603,7 @@ CANDLE_DEVICE void conv2d_matrix_packed(T *__restrict__ y, f32 *__restrict__ par
     }
     __syncthreads();
   }
-  tile.write(y, part_sums, c, first_channel, first_pixel);
+  tile.write(operands[0], y, part_sums, c, first_channel, first_pixel);
 }
 
 // Images (images, channels, height, width) to (images, rows, columns, packs of channels), with padding.

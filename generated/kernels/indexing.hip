@@ -59,6 +59,36 @@ CANDLE_DEVICE void gather_by(T *__restrict__ y, const T *__restrict__ x, const I
   }
 }
 
+// The same of rows that are no whole packs: LANES results lie in one row, or in two. Indices are contiguous.
+template <u32 LANES, class T>
+CANDLE_DEVICE void gather_across(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, i64 stride,
+                                 const Layout<2> &layout) {
+  const u32 packs = layout.count / LANES, length = layout.dims[0].size;
+  const i64 step = layout.strides[0][0];
+  for (u64 p = thread_in_grid(); p <= packs; p += threads_of_grid()) {
+    const u32 at = u32(p) * LANES;
+    if (p == packs) {
+#pragma unroll 1
+      for (u32 i = at; i < layout.count; ++i) {
+        const i64 index = read_index(ids, i);
+        y[i] = index == NO_INDEX ? T(0) : x[offsets_at(layout, i).of[0] + index * stride];
+      }
+      break;
+    }
+    const Indices<LANES> indices = read_indices<LANES>(ids, at, 1);
+    const u32 of_row = length - (at - layout.dims[0].divide(at) * length); // up to the row's end
+    const i64 row = offsets_at(layout, at).of[0];
+    const i64 next = of_row < LANES ? offsets_at(layout, at + of_row).of[0] - of_row * step : row;
+    Pack<T, LANES> read;
+#pragma unroll
+    for (u32 l = 0; l < LANES; ++l) {
+      const i64 index = indices.lane[l];
+      read.lane[l] = index == NO_INDEX ? T(0) : x[(l < of_row ? row : next) + l * step + index * stride];
+    }
+    store_lanes<LANES>(y + at, read);
+  }
+}
+
 // All elements of a row share an index: 16 bytes of a row are read and written at once, as in a plain copy, and the
 // index comes from the cache for all lanes but the first. Views: x at index 0, indices (the innermost stride is 0).
 template <u32 LANES, class T>
@@ -128,6 +158,8 @@ template <class T>
 CANDLE_DEVICE void gather(T *y, const T *x, const Ids &ids, i64 stride, const Layout<2> &layout) {
   if (in_whole_packs<4>(layout)) {
     gather_by<4>(y, x, ids, stride, layout);
+  } else if (layout.rank > 0 && layout.dims[0].size >= 4 && layout.flat >> 1 & 1) {
+    gather_across<4>(y, x, ids, stride, layout);
   } else {
     gather_by<1>(y, x, ids, stride, layout);
   }

@@ -495,8 +495,10 @@ pub(crate) mod conv {
     pub(crate) const PACKED_GATHERS: usize = 4;
     pub(crate) const MOST_PHASES: usize = 16;
     pub(crate) const LAUNCH_TIME: usize = 6000;
-    pub(crate) const IDLE_TERM: usize = 40;
-    pub(crate) const BUSY_TERM: usize = 140;
+    pub(crate) const IDLE_TERM: usize = 120;
+    pub(crate) const IDLE_CHANNEL: usize = 150;
+    pub(crate) const BUSY_TERM: usize = 500;
+    pub(crate) const BUSY_CHANNEL: usize = 1000;
     pub(crate) const THREADS: usize = 2048;
     pub(crate) const MOST_GROUPS: usize = 8;
     pub(crate) const HAS_UNITS: Tuned = Tuned([1, 0, 0, 1, 1, 1]);

@@ -56,6 +56,16 @@ def test_rounding_halfway(kernels: Kernels, source: DType, to: DType) -> None:
 
 
 @pytest.mark.parametrize("source", DTYPES, ids=str)
+def test_long_rows(kernels: Kernels, source: DType) -> None:
+    """Rows that begin and end anywhere, so that packs of the result lie within one or reach over the end of it."""
+    for first, columns in ((1, 1021), (2, 1022), (4, 1024)):
+        values = random_values(source, (3, 1030))
+        x = Tensor.from_numpy(kernels.device, values, source).narrow(1, first, columns)
+        for to in (dtype("u8"), dtype("f16"), dtype("i32"), dtype("f64")):
+            assert_same_bits(cast(kernels, x, to), converted(values[:, first : first + columns], source, to))
+
+
+@pytest.mark.parametrize("source", DTYPES, ids=str)
 def test_views(kernels: Kernels, source: DType) -> None:
     for view in some(VIEWS):
         x, array = view.make(kernels.device, source)

@@ -23,10 +23,13 @@ struct Rounded {
 
 // How the host has dealt the results to threads.
 struct Packs {
-  u32 whole;    // packs that are contiguous and aligned in all operands and in y: thread i makes the i-th
-  u32 lanes;    // neighbouring results of every other thread: a pack, or 1
-  u32 unbroken; // whether each of those packs is one aligned access or one element of every operand
+  u32 whole; // packs that are contiguous and aligned in all operands and in y: thread i makes the i-th
+  u32 lanes; // neighbouring results of every other thread: a pack, or 1
+  u32 way;   // how far those packs reach:
 };
+constexpr u32 ACROSS_ROWS = 0; // over the end of a row, but not of two
+constexpr u32 UNBROKEN = 1;    // no further than one aligned access or one element of every operand
+constexpr u32 ANYWHERE = 2;    // over rows that are shorter than themselves
 
 // Where LANES neighbouring results get their operands from.
 template <u32 OPERANDS>
@@ -66,12 +69,10 @@ CANDLE_DEVICE Pack<T, LANES> load_operand(const Layout<OPERANDS> &layout, const 
   const i64 stride = flat ? 1 : layout.strides[K][0];
   const u32 in_row = flat ? LANES : at.in_row;
   const T *element = x + (flat ? i64(at.index) : at.first.of[K]);
-  if (stride == 1 && in_row == LANES && at.last == LANES - 1 && is_aligned<LANES>(element)) {
-    return load_pack<LANES>(element);
-  }
   Pack<T, LANES> pack;
-  pack.lane[0] = *element;
+  if (stride == 1 && in_row == LANES && at.last == LANES - 1) return load_neighbours<LANES>(element);
   if (stride == 0 && in_row == LANES) return repeated<LANES>(*element);
+  pack.lane[0] = *element;
 #pragma unroll
   for (u32 l = 1; l < LANES; ++l) {
     element = l == in_row ? x + at.next_row.of[K] : element + (l <= at.last ? stride : 0);
@@ -159,7 +160,52 @@ CANDLE_DEVICE void map_views(F f, u32 thread, const Layout<OPERANDS> &layout, Ou
   store_result(y + index, apply_to_packs<LANES, Out>(f, load_operand<LANES, K>(layout, at, x)...), at.last);
 }
 
-// y[i] = f(x[i]...). Threads of whole packs need no more than their number. Packs of views need rows of LANES elements.
+// Neighbouring results of rows that may be shorter than they: from each element on to the next. `read` is what is read.
+template <u32 LANES, class F, class Out, u32 OPERANDS, class... In, u32... K>
+CANDLE_DEVICE void map_short_rows(F f, u32 index, const Layout<OPERANDS> &layout, Out *__restrict__ y, Sequence<K...>,
+                                  const In *__restrict__... x, Pack<In, LANES>... read) {
+  const u32 last = least(LANES, layout.count - index) - 1;
+  const Divisor row = layout.dims[0], plane = layout.dims[1];
+  Offsets<OPERANDS> offsets = offsets_at(layout, index);
+  const u32 rows = row.divide(index);
+  u32 column = index - rows * row.size, of_plane = rows - plane.divide(rows) * plane.size;
+#pragma unroll
+  for (u32 l = 0; l < LANES; ++l) {
+    (void(read.lane[l] = x[offsets.of[K]]), ...);
+    if (l >= last) continue;
+    const bool within = ++column < row.size;
+    if (!within) {
+      column = 0;
+      ++of_plane;
+    }
+    if (within || of_plane < plane.size) {
+#pragma unroll
+      for (u32 k = 0; k < OPERANDS; ++k) {
+        const i64 back = (row.size - 1) * layout.strides[k][0];
+        offsets.of[k] += within ? layout.strides[k][0] : layout.strides[k][1] - back;
+      }
+    } else {
+      of_plane = 0;
+      offsets = offsets_at(layout, index + l + 1);
+    }
+  }
+  store_result(y + index, apply_to_packs<LANES, Out>(f, read...), last);
+}
+
+// The same of all results from `index` to `end`, some at a time.
+template <u32 LANES, class F, class Out, u32 OPERANDS, class... In>
+CANDLE_DEVICE void map_anywhere(F f, u32 index, u32 end, const Layout<OPERANDS> &layout, Out *__restrict__ y,
+                                const In *__restrict__... x) {
+  constexpr u32 FEWER = least(LANES, sizeof(Out) < 4 ? 2 : 4); // of more, there are too few registers for all waves
+  const auto operands = FirstNumbers<OPERANDS>{};
+#pragma unroll 1
+  for (; index < end; index += FEWER) {
+    map_short_rows<FEWER, F, Out, OPERANDS, In...>(f, index, layout, y, operands, x..., Pack<In, FEWER>{}...);
+  }
+}
+
+// y[i] = f(x[i]...). Threads of whole packs need no more than their number. Packs that
+// reach over the end of one row need rows of LANES elements.
 template <class F, class Out, u32 OPERANDS, class... In>
 CANDLE_DEVICE void map(F f, Packs packs, const Layout<OPERANDS> &layout, Out *__restrict__ y,
                        const In *__restrict__... x) {
@@ -177,8 +223,11 @@ CANDLE_DEVICE void map(F f, Packs packs, const Layout<OPERANDS> &layout, Out *__
   if (packs.lanes == 1) {
     map_singles<F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
   } else if constexpr (LANES > 1) {
-    if (packs.unbroken) {
+    if (packs.way == UNBROKEN) {
       map_unbroken<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
+    } else if (packs.way == ANYWHERE) {
+      const u32 index = thread * LANES;
+      map_anywhere<LANES>(f, index, least(index + LANES, layout.count), layout, y, x...);
     } else {
       map_views<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
     }

@@ -5,6 +5,9 @@
 
 namespace candle {
 
+constexpr u32 least(u32 a, u32 b) { return a < b ? a : b; }
+constexpr u32 greatest(u32 a, u32 b) { return a > b ? a : b; }
+
 template <class T, u32 LANES>
 struct alignas(sizeof(T) * LANES) Pack {
   T lane[LANES];
@@ -52,10 +55,42 @@ CANDLE_DEVICE Pack<T, LANES> load_pack(const T *pointer) {
   return bits_as<Pack<T, LANES>>(*reinterpret_cast<const Word *>(pointer));
 }
 
+// A pack from wherever an element may lie: AMD's GPUs load words of 4 bytes at once from any multiple of 4, others a
+// word at a time; elements that are no whole words from there are read one by one.
+template <u32 LANES, class T>
+CANDLE_DEVICE Pack<T, LANES> load_neighbours(const T *pointer) {
+  constexpr u32 BYTES = sizeof(T) * LANES;
+#if !defined(__AMDGCN__)
+  if (is_aligned<LANES>(pointer)) return load_pack<LANES>(pointer);
+#endif
+  if constexpr (BYTES % 4 == 0) {
+    if (sizeof(T) >= 4 || is_aligned<4 / least(sizeof(T), 4)>(pointer)) {
+#if defined(__AMDGCN__)
+      typedef u32 Words __attribute__((vector_size(BYTES), aligned(4)));
+      return bits_as<Pack<T, LANES>>(*reinterpret_cast<const Words *>(pointer));
+#else
+      struct Words {
+        Moved<greatest(sizeof(T), 4)> word[BYTES / greatest(sizeof(T), 4)];
+      } words;
+#pragma unroll
+      for (u32 w = 0; w < sizeof(words) / sizeof(words.word[0]); ++w) {
+        words.word[w] = reinterpret_cast<const Words *>(pointer)->word[w];
+      }
+      return bits_as<Pack<T, LANES>>(words);
+#endif
+    }
+  }
+  Pack<T, LANES> pack;
+#pragma unroll
+  for (u32 l = 0; l < LANES; ++l) pack.lane[l] = pointer[l];
+  return pack;
+}
+
 template <u32 LANES, class T>
 CANDLE_DEVICE void store_pack(T *pointer, const Pack<T, LANES> &pack) {
+  // No bits_as here: compilers for NVIDIA would store lanes that come from memory one by one.
   using Word = Moved<sizeof(T) * LANES>;
-  *reinterpret_cast<Word *>(pointer) = bits_as<Word>(pack);
+  *reinterpret_cast<Word *>(pointer) = reinterpret_cast<const Word &>(pack);
 }
 
 // The same element in every lane: by words, since compilers for NVIDIA would put pairs of lanes together one by one.
@@ -107,9 +142,6 @@ CANDLE_DEVICE Pack<T, LANES> narrowed(const Pack<Wide<T>, LANES> &values) {
   for (u32 l = 0; l < LANES; ++l) pack.lane[l] = narrow<T>(values.lane[l]);
   return pack;
 }
-
-constexpr u32 least(u32 a, u32 b) { return a < b ? a : b; }
-constexpr u32 greatest(u32 a, u32 b) { return a > b ? a : b; }
 
 // Elements that a thread moves at once: 16 bytes of the narrowest type, but no more than 32 bytes of another; of
 // results 16 bytes, so that a wave writes without a gap, unless there are several operands to be read at a time.

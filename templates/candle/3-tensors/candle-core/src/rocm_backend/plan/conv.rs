@@ -250,8 +250,10 @@ impl Convolution {
         let idle = results < full && depth >= table::LEAST_TERMS;
         let most = tile.channels * limits.blocks_y;
         let threads = results * self.channels.div_ceil(table::CHANNELS);
-        let busy = table::BUSY_TERM * threads / (card.multiprocessors * table::THREADS);
-        let plainly = depth * busy.max(table::IDLE_TERM);
+        let busy = |time| time * threads / (card.multiprocessors * table::THREADS);
+        let term = busy(table::BUSY_TERM).max(table::IDLE_TERM);
+        let channel = busy(table::BUSY_CHANNEL).max(table::IDLE_CHANNEL);
+        let plainly = depth * term + self.inputs() * channel;
         let few = self.channels <= table::CHANNELS && !idle;
         if few || self.channels > most || plainly < work.len() * limits.launch_time {
             return Form::Plain;

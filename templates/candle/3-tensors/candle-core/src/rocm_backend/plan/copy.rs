@@ -1,5 +1,5 @@
 //! Copies of views: contiguous, by rows, element by element or through tiles in LDS, as their strides ask for.
-use super::elementwise::{lanes, Packs};
+use super::elementwise::{lanes, Packs, Rows};
 use super::family::{Kernel, Op};
 use super::launch::{Launch, Pointer};
 use super::launcher::{Launcher, Refusal};
@@ -81,7 +81,7 @@ pub(crate) fn view_to_contiguous<L: Launcher>(
     let packs = if tiles.is_some() {
         Packs::SINGLE
     } else {
-        Packs::of(&source, pack, [(x, size), (y, size)].into_iter())
+        Packs::of(&source, pack, Rows::Any, [(x, size), (y, size)].into_iter())
     };
     let launch = Launch::new(launcher, only(&table::COPY, width)?);
     let launch = launch.threads(packs.blocks(source.count(), table::BLOCK), table::BLOCK);

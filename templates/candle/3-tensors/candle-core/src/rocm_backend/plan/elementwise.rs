@@ -14,7 +14,7 @@ pub(crate) fn unary<L: Launcher>(
     y: Output,
 ) -> Result<(), L::Error> {
     let block = table::unary::BLOCK.on(launcher.tuning());
-    elementwise(launcher, kernel, block, [x], y, &[])
+    elementwise(launcher, kernel, block, Rows::Any, [x], y, &[])
 }
 
 /// Arithmetic of two tensors.
@@ -25,7 +25,7 @@ pub(crate) fn binary<L: Launcher>(
     y: Output,
 ) -> Result<(), L::Error> {
     let block = table::binary::BLOCK.on(launcher.tuning());
-    elementwise(launcher, kernel, block, operands, y, &[])
+    elementwise(launcher, kernel, block, Rows::Any, operands, y, &[])
 }
 
 /// Comparisons of two tensors.
@@ -35,7 +35,15 @@ pub(crate) fn compare<L: Launcher>(
     operands: [Operand<'_>; 2],
     y: Output,
 ) -> Result<(), L::Error> {
-    elementwise(launcher, kernel, table::compare::BLOCK, operands, y, &[])
+    elementwise(
+        launcher,
+        kernel,
+        table::compare::BLOCK,
+        Rows::Any,
+        operands,
+        y,
+        &[],
+    )
 }
 
 /// One element type to another.
@@ -46,7 +54,7 @@ pub(crate) fn cast<L: Launcher>(
     y: Output,
 ) -> Result<(), L::Error> {
     let block = table::cast::BLOCK.on(launcher.tuning());
-    elementwise(launcher, kernel, block, [x], y, &[])
+    elementwise(launcher, kernel, block, Rows::Long, [x], y, &[])
 }
 
 /// Elementwise functions of one tensor and of numbers.
@@ -58,7 +66,7 @@ pub(crate) fn parametric<L: Launcher>(
     y: Output,
 ) -> Result<(), L::Error> {
     let block = table::parametric::BLOCK;
-    elementwise(launcher, kernel, block, [x], y, numbers)
+    elementwise(launcher, kernel, block, Rows::Any, [x], y, numbers)
 }
 
 /// Elements of one tensor or another; the condition comes first.
@@ -68,7 +76,15 @@ pub(crate) fn select<L: Launcher>(
     operands: [Operand<'_>; 3],
     y: Output,
 ) -> Result<(), L::Error> {
-    elementwise(launcher, kernel, table::r#where::BLOCK, operands, y, &[])
+    elementwise(
+        launcher,
+        kernel,
+        table::r#where::BLOCK,
+        Rows::Any,
+        operands,
+        y,
+        &[],
+    )
 }
 
 /// Where results go, contiguously.
@@ -84,6 +100,7 @@ fn elementwise<L: Launcher, const N: usize>(
     launcher: &L,
     kernel: Kernel,
     block: usize,
+    rows: Rows,
     inputs: [Operand<'_>; N],
     output: Output,
     numbers: &[Number],
@@ -96,7 +113,7 @@ fn elementwise<L: Launcher, const N: usize>(
         let starts: [Pointer; N] =
             std::array::from_fn(|k| inputs[k].base.offset(piece.offsets[k] * inputs[k].size));
         let read = starts.iter().zip(&inputs).map(|(x, of)| (*x, of.size));
-        let packs = Packs::of(piece, pack, read.chain([(y, size)]));
+        let packs = Packs::of(piece, pack, rows, read.chain([(y, size)]));
         let layout = piece.pack();
         let blocks = packs.blocks(piece.count(), block);
         let launch = Launch::new(launcher, kernel);
@@ -122,6 +139,23 @@ pub(crate) fn lanes(output: usize, inputs: &[usize]) -> usize {
     (16 / narrowest).min(32 / widest).min(written / output)
 }
 
+/// Which rows of views a kernel takes in packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Those of any length.
+    Any,
+    /// Those that are contiguous and so long that few packs reach over the end of one.
+    Long,
+}
+
+/// Packs of a long row.
+const LONG: usize = 32;
+
+/// How far a pack reaches, as `candle_rocm/elementwise.h` has it.
+const ACROSS_ROWS: u32 = 0;
+const UNBROKEN: u32 = 1;
+const ANYWHERE: u32 = 2;
+
 /// `candle::Packs`: how a launch deals results to threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -130,8 +164,8 @@ pub(crate) struct Packs {
     whole: u32,
     /// Neighbouring results of every other thread: a pack, or 1.
     lanes: u32,
-    /// Whether each of those packs is one aligned access or one element of every operand: 1 or 0.
-    unbroken: u32,
+    /// How far those packs reach.
+    way: u32,
 }
 
 // SAFETY: the same fields in the same order, with C's layout on both sides.
@@ -142,38 +176,41 @@ impl Packs {
     pub(crate) const SINGLE: Self = Self {
         whole: 0,
         lanes: 1,
-        unbroken: 0,
+        way: ACROSS_ROWS,
     };
 
-    /// Packs of `pack` results, or single ones where rows of views are shorter than that. `starts` are the addresses at
-    /// which the operands and the result begin, with the bytes of an element of each.
+    /// Packs of `pack` results, or single ones. `starts` are the addresses at which the operands and the result begin, with
+    /// the bytes of an element of each.
     pub(crate) fn of<const N: usize>(
         layout: &Merged<N>,
         pack: usize,
+        rows: Rows,
         mut starts: impl Iterator<Item = (Pointer, usize)>,
     ) -> Self {
-        let lanes = pack as u32;
         let aligned = starts.all(|(start, size)| start.is_multiple_of(pack * size));
+        let packs = |whole: usize, way| Self {
+            whole: whole as u32,
+            lanes: pack as u32,
+            way,
+        };
         if layout.all_flat() {
             let whole = if aligned { layout.count() / pack } else { 0 };
-            Self {
-                whole: whole as u32,
-                lanes,
-                unbroken: 0,
-            }
-        } else if layout.sizes[0] < pack {
-            Self::SINGLE
-        } else {
-            let broadcast = |view: usize| layout.strides[view][0] == 0;
-            let unbroken = aligned
-                && layout.sizes[0].is_multiple_of(pack)
-                && (0..N).all(|view| broadcast(view) || layout.in_packs(view, pack));
-            Self {
-                whole: 0,
-                lanes,
-                unbroken: unbroken.into(),
-            }
+            return packs(whole, ACROSS_ROWS);
         }
+        let length = layout.sizes[0];
+        if rows == Rows::Long {
+            let contiguous = layout.strides.iter().all(|strides| strides[0] == 1);
+            let long = contiguous && length >= LONG * pack;
+            return packs(0, if long { ACROSS_ROWS } else { ANYWHERE });
+        }
+        if length < pack {
+            return packs(0, ANYWHERE);
+        }
+        let broadcast = |view: usize| layout.strides[view][0] == 0;
+        let unbroken = aligned
+            && length.is_multiple_of(pack)
+            && (0..N).all(|view| broadcast(view) || layout.in_packs(view, pack));
+        packs(0, if unbroken { UNBROKEN } else { ACROSS_ROWS })
     }
 
     /// Blocks of a launch that makes `count` results.
@@ -219,8 +256,8 @@ mod tests {
     /// Packs of four results, whose operands and which themselves begin at these addresses; elements of 4 bytes.
     fn fours<const N: usize>(views: [View<'_>; N], starts: &[usize]) -> Result<[u32; 3], Refusal> {
         let starts = starts.iter().map(|&at| (Pointer::NULL.offset(at), 4));
-        let packs = Packs::of(&Merged::of(views)?, 4, starts);
-        Ok([packs.whole, packs.lanes, packs.unbroken])
+        let packs = Packs::of(&Merged::of(views)?, 4, Rows::Any, starts);
+        Ok([packs.whole, packs.lanes, packs.way])
     }
 
     #[test]
@@ -251,17 +288,17 @@ mod tests {
             (12, 8, 0),
         ] {
             let start = (Pointer::NULL.offset(at), size);
-            let packs = Packs::of(&layout, 4, [start].into_iter());
+            let packs = Packs::of(&layout, 4, Rows::Any, [start].into_iter());
             assert_eq!(packs.whole, whole, "at {at}, elements of {size} bytes");
         }
         Ok(())
     }
 
     #[test]
-    fn rows_are_taken_in_packs_if_they_hold_one() -> Result<(), Refusal> {
-        let (single, broken, unbroken) = ([0, 1, 0], [0, 4, 0], [0, 4, 1]);
+    fn packs_reach_over_the_ends_of_rows() -> Result<(), Refusal> {
+        let [broken, unbroken, anywhere] = [ACROSS_ROWS, UNBROKEN, ANYWHERE].map(|way| [0, 4, way]);
         for (shape, strides, expected) in [
-            (&[5, 3], &[8, 1], single),
+            (&[5, 3], &[8, 1], anywhere),
             (&[5, 4], &[8, 1], unbroken),
             (&[5, 5], &[8, 1], broken),
             (&[5, 8], &[12, 1], unbroken),
@@ -281,11 +318,36 @@ mod tests {
     }
 
     #[test]
+    fn of_long_rows_packs_are_taken_that_lie_within_one() -> Result<(), Refusal> {
+        let [packs, anywhere] = [ACROSS_ROWS, ANYWHERE].map(|way| [0, 4, way]);
+        let long = LONG * 4;
+        for (shape, strides, expected) in [
+            (&[5, long], &[200, 1], packs),
+            (&[5, long + 1], &[200, 1], packs),
+            (&[5, long - 1], &[200, 1], anywhere),
+            (&[5, long], &[400, 2], anywhere),
+            (&[5, long], &[1, 0], anywhere),
+            (
+                &[5, long],
+                &[long, 1],
+                [5 * long as u32 / 4, 4, ACROSS_ROWS],
+            ),
+        ] {
+            let layout = Merged::of([view(shape, strides)])?;
+            let starts = [(Pointer::NULL, 4); 2].into_iter();
+            let found = Packs::of(&layout, 4, Rows::Long, starts);
+            let found = [found.whole, found.lanes, found.way];
+            assert_eq!(found, expected, "{shape:?}, {strides:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn blocks_have_threads_for_all_results() {
         let packs = Packs {
             whole: 0,
             lanes: 4,
-            unbroken: 0,
+            way: ACROSS_ROWS,
         };
         for (count, blocks) in [(1, 1), (1023, 1), (1024, 1), (1025, 2), (4096, 4)] {
             assert_eq!(packs.blocks(count, 256), blocks, "{count} in packs");
