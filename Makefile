@@ -100,8 +100,8 @@ planner: ## Build the backend's launch planner, for the kernel tests and `bench`
 bench-gpu: setup ## Time the kernels on this machine's GPU (BENCH="--only softmax" narrows; CANDLE_ROCM_HIP names libraries).
 	$(BIN)/candle-rocm bench $(BENCH)
 
-bench-models: workbench ## Time whole models in patched Candle on this machine's GPU (FEATURES=cuda,rocm: Candle CUDA's backend, too).
-	cargo run --quiet --release --manifest-path benchmarks/models/Cargo.toml --features $(or $(FEATURES),rocm) -- models
+bench-models: workbench ## Time whole models in patched Candle on this machine's GPU (FEATURES=cuda,rocm: Candle CUDA's backend, too; ROWS="bert 'Q4K, decode'" narrows).
+	cargo run --quiet --release --manifest-path benchmarks/models/Cargo.toml --features $(or $(FEATURES),rocm) -- models $(ROWS)
 
 bench-host: setup ## Measure the host's cost of a small operation in patched Candle, on this machine's device (a release build: minutes).
 	$(BIN)/python -m benchmarks.overhead $(CANDLE)

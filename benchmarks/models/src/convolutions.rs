@@ -1,5 +1,5 @@
 //! Convolutions that nobody chose: forward, and the two that gradients are, as Candle's `backprop` asks for them.
-use crate::{devices, measured, report, Work};
+use crate::{apart_said, devices, difference_of, said, seconds, Work};
 use candle::{DType, Device, Result, Tensor};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -35,8 +35,8 @@ pub(crate) fn time(number: usize, seed: u64) -> Result<()> {
     for at in 1..=number {
         let drawn = Convolution::draw(&mut random);
         match drawn.measure(&devices) {
-            Ok((times, apart)) => {
-                report(&format!("#{at} {}", drawn.name()), &devices, &times, apart);
+            Ok((times, row)) => {
+                println!("#{at} {}: {row}", drawn.name());
                 if let [first, .., last] = times.as_slice() {
                     factors.push(first / last);
                 }
@@ -128,7 +128,8 @@ impl Convolution {
         (self.x[2] + 2 * self.padding - self.dilation * (self.kernel - 1) - 1) / self.stride + 1
     }
 
-    fn measure(&self, devices: &[(&str, Device)]) -> Result<(Vec<f64>, Option<f64>)> {
+    /// Seconds on each device, and what is said of them.
+    fn measure(&self, devices: &[(&str, Device)]) -> Result<(Vec<f64>, String)> {
         let y = [self.x[0], self.channels, self.results(), self.results()];
         let w = [
             self.channels,
@@ -144,12 +145,15 @@ impl Convolution {
             Direction::ByWeights => (made(self.x)?, made(y)?),
         };
         let mut works = Vec::new();
-        for (_, device) in devices {
+        for (name, device) in devices {
             let (a, b) = (operands.0.to_device(device)?, operands.1.to_device(device)?);
             let run = Box::new(move || self.compute(&a, &b));
-            works.push(Work { device, run });
+            works.push(Work { name, device, run });
         }
-        measured(&works)
+        let apart = difference_of(&works)?;
+        let times = seconds(&works)?;
+        let row = said(&works, &times, None) + &apart.map_or(String::new(), apart_said);
+        Ok((times, row))
     }
 
     /// Groups as Candle computes them: one by one.

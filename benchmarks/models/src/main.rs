@@ -1,7 +1,20 @@
-//! Times of drawn convolutions (`convolutions NUMBER SEED`) and of whole models (`models`), side by side on the devices of
-//! one build. Weights are made up; results are compared between devices.
+//! Times of drawn convolutions (`convolutions NUMBER SEED`) and of whole models (`models [NAME...]`), side by side on the
+//! devices of one build. Weights are made up; results are compared between devices. A row is timed if its name contains one
+//! of the names given, and printed as soon as it is.
 mod convolutions;
-mod models;
+mod decode;
+mod images;
+mod llama;
+mod made_up;
+mod texts;
+mod training;
+
+// The llama of Candle's example `rocm_decode`, whose step can be captured.
+#[path = "../../../templates/candle/5-nn/candle-nn/examples/rocm_decode/attention.rs"]
+mod attention;
+#[path = "../../../templates/candle/5-nn/candle-nn/examples/rocm_decode/model.rs"]
+#[allow(dead_code)] // It generates texts, too.
+mod model;
 
 use candle::{DType, Device, Result, Tensor};
 use std::time::Instant;
@@ -20,33 +33,74 @@ fn main() -> Result<()> {
     };
     match arguments.first().map(String::as_str) {
         Some("convolutions") => convolutions::time(number(1)?, number(2)? as u64),
-        Some("models") => models::time(),
-        _ => candle::bail!("`convolutions NUMBER SEED` and `models` can be timed"),
+        Some("models") => models(&Rows(arguments[1..].to_vec())),
+        _ => candle::bail!("`convolutions NUMBER SEED` and `models [NAME...]` can be timed"),
+    }
+}
+
+fn models(rows: &Rows) -> Result<()> {
+    decode::time(rows)?;
+    llama::time(rows)?;
+    texts::time(rows)?;
+    images::time(rows)?;
+    training::time(rows)
+}
+
+/// The rows that are asked for, by parts of their names; all of them if there are none.
+struct Rows(Vec<String>);
+
+impl Rows {
+    fn want(&self, name: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|part| name.contains(part))
+    }
+
+    /// Times a row if it is asked for. An error is the row's own.
+    fn time(&self, name: &str, row: impl FnOnce() -> Result<String>) {
+        if self.want(name) {
+            let said = row().unwrap_or_else(|error| error.to_string());
+            println!("{name}: {said}");
+        }
     }
 }
 
 /// Those of this build that answer.
 fn devices() -> Vec<(&'static str, Device)> {
-    let all = [("cuda", Device::new_cuda(0)), ("rocm", Device::new_rocm(0))];
+    let rocm = Device::new_rocm_with_stream(0);
+    let all = [("cuda", Device::new_cuda(0)), ("rocm", rocm)];
     let there = |(name, device): (_, Result<Device>)| device.ok().map(|device| (name, device));
     all.into_iter().filter_map(there).collect()
 }
 
 /// What is timed, on one device.
 struct Work<'a> {
+    name: &'a str,
     device: &'a Device,
     run: Box<dyn Fn() -> Result<Tensor> + 'a>,
 }
 
-/// Seconds of each piece of work, and how far the last one's result is from the first one's.
-fn measured(works: &[Work<'_>]) -> Result<(Vec<f64>, Option<f64>)> {
+/// What is counted in a second.
+#[derive(Clone, Copy)]
+struct Rate(usize, &'static str);
+
+/// Each piece of work's time, how many times as fast the last one is as the first one, and how far its result is from the
+/// first one's.
+fn measured(works: &[Work<'_>], rate: Option<Rate>) -> Result<String> {
+    let apart = difference_of(works)?;
+    Ok(said(works, &seconds(works)?, rate) + &apart.map_or(String::new(), apart_said))
+}
+
+fn apart_said(apart: f64) -> String {
+    format!(", {apart:.1e} apart")
+}
+
+/// Between the results of the first and the last one.
+fn difference_of(works: &[Work<'_>]) -> Result<Option<f64>> {
     let results = works.iter().map(|work| (work.run)());
     let results = results.collect::<Result<Vec<_>>>()?;
-    let apart = match results.as_slice() {
-        [first, .., last] => Some(difference(first, last)?),
-        _ => None,
-    };
-    Ok((seconds(works)?, apart))
+    match results.as_slice() {
+        [first, .., last] => difference(first, last).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Seconds of each piece of work, in turns.
@@ -91,17 +145,18 @@ fn difference(a: &Tensor, b: &Tensor) -> Result<f64> {
     Ok((apart / whole).sqrt())
 }
 
-/// `name`, each device's time, and how many times as fast the last one is as the first one.
-fn report(name: &str, devices: &[(&str, Device)], times: &[f64], difference: Option<f64>) {
-    let each = devices
-        .iter()
-        .zip(times)
-        .map(|((device, _), time)| format!("{device} {:.1} us", time * 1e6));
+/// Each piece of work's time, and how many times as fast the last one is as the first one.
+fn said(works: &[Work<'_>], times: &[f64], rate: Option<Rate>) -> String {
+    let each = works.iter().zip(times).map(|(work, time)| {
+        let rate = rate.map_or(String::new(), |Rate(count, of)| {
+            format!(" ({:.0} {of}/s)", count as f64 / time)
+        });
+        format!("{} {:.1} us{rate}", work.name, time * 1e6)
+    });
     let each: Vec<_> = each.collect();
     let factor = match times {
         [first, .., last] => format!(", {:.2} x", first / last),
         _ => String::new(),
     };
-    let difference = difference.map_or(String::new(), |apart| format!(", {apart:.1e} apart"));
-    println!("{name}: {}{factor}{difference}", each.join(", "));
+    each.join(", ") + &factor
 }

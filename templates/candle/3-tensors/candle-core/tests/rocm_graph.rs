@@ -5,6 +5,7 @@
 mod rocm_gpu;
 
 use candle_core::rocm::driver::{RocmGraph, RocmStream, StreamCaptureMode};
+use candle_core::rocm::Captured;
 use candle_core::{DType, Device, Result, Tensor, D};
 use rocm_gpu::gpu;
 use std::sync::Arc;
@@ -128,5 +129,104 @@ fn reading_a_tensor_during_a_capture_is_an_error_and_not_a_wrong_value() -> Resu
         );
     }
     assert_eq!(elements(&[x])?.len(), 4);
+    Ok(())
+}
+
+#[test]
+fn captured_work_computes_what_it_computes_uncaptured() -> Result<()> {
+    let test = "captured_work_computes_what_it_computes_uncaptured";
+    let Some(device) = own_gpu(test)? else {
+        return Ok(());
+    };
+    for device in [device, Device::Cpu] {
+        let weights = numbers((20, 33), 5, &device)?;
+        let x = numbers((4, 20), 0, &device)?;
+        let mut work = Captured::new(&device, || operations(&x, &weights))?;
+        assert_eq!(work.is_graph(), device.is_rocm());
+        let first = elements(&operations(&x, &weights)?)?;
+        assert_eq!(elements(work.output())?, first, "done once");
+        for seed in [1, 2, 3] {
+            let input = numbers((4, 20), seed, &device)?;
+            x.slice_set(&input, 0, 0)?;
+            let wanted = elements(&operations(&input, &weights)?)?;
+            assert_eq!(elements(work.replay()?)?, wanted, "input {seed}");
+            assert_eq!(elements(work.output())?, wanted, "input {seed}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn each_replay_does_captured_work_once() -> Result<()> {
+    let Some(device) = own_gpu("each_replay_does_captured_work_once")? else {
+        return Ok(());
+    };
+    for device in [device, Device::Cpu] {
+        let state = Tensor::zeros((3, 5), DType::F32, &device)?;
+        let mut step = Captured::new(&device, || state.slice_set(&(&state + 1.5)?, 0, 0))?;
+        for done in 1..5 {
+            let found = elements(std::slice::from_ref(&state))?;
+            assert_eq!(found, vec![1.5 * done as f32; 15]);
+            step.replay()?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_graph_keeps_what_it_reads() -> Result<()> {
+    let Some(device) = own_gpu("a_graph_keeps_what_it_reads")? else {
+        return Ok(());
+    };
+    let weights = std::sync::Mutex::new(Some(numbers((20, 33), 5, &device)?));
+    let x = numbers((4, 20), 0, &device)?;
+    let mut work = Captured::new(&device, || {
+        let weights = weights.lock().expect("nobody has panicked");
+        operations(&x, weights.as_ref().expect("they are there"))
+    })?;
+    let wanted = elements(work.output())?;
+    // Nobody else gets their memory.
+    weights.lock().expect("nobody has panicked").take();
+    let others = [(); 9].map(|()| numbers((20, 33), 9, &device));
+    assert_eq!(elements(work.replay()?)?, wanted);
+    for other in others {
+        let kept = numbers((20, 33), 9, &Device::Cpu)?;
+        assert_eq!(elements(&[other?])?, elements(&[kept])?);
+    }
+    Ok(())
+}
+
+#[test]
+fn work_that_cannot_be_captured_leaves_the_device_as_it_was() -> Result<()> {
+    let test = "work_that_cannot_be_captured_leaves_the_device_as_it_was";
+    let Some(device) = own_gpu(test)? else {
+        return Ok(());
+    };
+    let x = numbers((2, 2), 1, &device)?;
+    let error = Captured::new(&device, || (&x + 1.)?.to_vec2::<f32>()).err();
+    let error = error.expect("it is read on the host").to_string();
+    assert!(
+        error.contains("a copy to the host cannot be captured"),
+        "{error}"
+    );
+    assert!(!stream(&device)?.is_capturing());
+    let shared = Device::new_rocm(0)?;
+    let error = Captured::new(&shared, || numbers((2, 2), 1, &shared)).err();
+    let error = error.expect("its stream is shared").to_string();
+    assert!(error.contains("`new_with_stream`"), "{error}");
+    let calls = std::cell::Cell::new(0);
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        Captured::new(&device, || {
+            calls.set(calls.get() + 1);
+            assert_eq!(calls.get(), 1, "the capture has begun");
+            &x + 1.
+        })
+        .map(|_| ())
+    }));
+    assert!(panics.is_err());
+    assert!(!stream(&device)?.is_capturing());
+    let mut work = Captured::new(&device, || &x + 1.)?;
+    let wanted = elements(&[(&x + 1.)?])?;
+    assert_eq!(elements(std::slice::from_ref(work.replay()?))?, wanted);
     Ok(())
 }

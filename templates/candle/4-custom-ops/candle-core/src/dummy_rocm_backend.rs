@@ -13,6 +13,9 @@ macro_rules! fail {
 #[cfg(not(feature = "rocm"))]
 #[path = "rocm_backend/builder_arg.rs"]
 mod builder_arg;
+#[cfg(not(feature = "rocm"))]
+#[path = "rocm_backend/captured.rs"]
+mod captured;
 #[path = "rocm_backend/custom_kernel.rs"]
 mod custom_kernel;
 #[path = "rocm_backend/driver.rs"]
@@ -43,7 +46,9 @@ mod traits;
 mod types;
 
 #[cfg(feature = "rocm")]
-pub use crate::rocm_backend::{MemoryStats, RocmError, WrapErr};
+pub use crate::rocm_backend::{Captured, MemoryStats, RocmError, WrapErr};
+#[cfg(not(feature = "rocm"))]
+pub use captured::Captured;
 pub use map::{kernel_name, Map1, Map1Any, Map2, Map2Any, Map2InPlace, Map3};
 #[cfg(not(feature = "rocm"))]
 pub use memory_stats::MemoryStats;

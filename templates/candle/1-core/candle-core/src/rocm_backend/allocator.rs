@@ -97,7 +97,7 @@ impl Allocator {
         }
         let taken = self.pool().take(size);
         let block = taken.map_or_else(|| self.grow(size), Ok)?;
-        captures.note(&block);
+        captures.allocated(&block);
         Ok(block)
     }
 
@@ -107,6 +107,11 @@ impl Allocator {
         self.graphs
             .fetch_add(graph.is_some().into(), Ordering::Release);
         graph
+    }
+
+    /// Work that is captured now uses a block, which is the graph's from now on.
+    pub(super) fn note_use(&self, block: &Block) {
+        lock(&self.captures).note(block);
     }
 
     pub(super) fn end_capture(&self) {

@@ -23,9 +23,9 @@ pub enum StreamCaptureMode {
 
 /// What a stream was told between `RocmStream::begin_capture` and `RocmStream::end_capture`.
 ///
-/// It keeps the memory that was allocated or given back meanwhile: tensors that the capture made can be dropped, and hold
-/// what the last launch wrote until then. Tensors that it read, and that were there before, have to be kept by who launches
-/// it. It is `Send` and `Sync`: launches of several threads come one after another.
+/// It keeps the memory that was allocated, used or given back meanwhile: tensors can be dropped, and those that the capture
+/// made hold what the last launch wrote until then. Only memory of another process has to be kept by who launches it. It is
+/// `Send` and `Sync`: launches of several threads come one after another.
 pub struct RocmGraph {
     handles: Mutex<Handles>,
     queue: Arc<Queue>,
@@ -276,6 +276,41 @@ mod tests {
             let other = other?;
             assert_ne!(other.as_ptr(), address);
             assert_eq!(bytes(&other)?, [6; 600]);
+        }
+        let used = device.memory_stats().allocated;
+        drop(graph);
+        assert!(device.memory_stats().allocated < used, "the memory is back");
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_graph_reads_is_nobody_elses() -> HipResult<()> {
+        let Some(device) = gpu_of("what_a_graph_reads_is_nobody_elses", 0) else {
+            return Ok(());
+        };
+        let [dropped, kept] = [5, 6].map(|byte| uploaded(&[byte; 600], &device));
+        let (dropped, kept) = (dropped?, kept?);
+        let addresses = [dropped.as_ptr(), kept.as_ptr()];
+        let mut output = uploaded(&[0; 1200], &device)?;
+        let stream = begun(&device)?;
+        output.copy_from(0, &dropped, 0, 600)?;
+        drop(dropped);
+        let made = kept.try_clone()?;
+        assert!(
+            !addresses.contains(&made.as_ptr()),
+            "each launch reads what lies there"
+        );
+        output.copy_from(600, &made, 0, 600)?;
+        let graph = ended(&stream)?;
+        drop(kept);
+        let others = [(); 3].map(|()| uploaded(&[7; 600], &device));
+        for _ in 0..2 {
+            output.fill_zero()?;
+            graph.launch()?;
+            assert_eq!(bytes(&output)?, [[5; 600], [6; 600]].concat());
+        }
+        for other in others {
+            assert!(!addresses.contains(&other?.as_ptr()));
         }
         let used = device.memory_stats().allocated;
         drop(graph);

@@ -298,7 +298,11 @@ impl DeviceMemory {
         readers.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where work on the device finds the memory. A graph that is captured keeps it.
     fn address(&self) -> *mut c_void {
+        if let Some(Owner::Here(block)) = &self.owner {
+            self.device.queue().note_use(block);
+        }
         let address = self.owner.as_ref().map_or(0, Owner::address);
         address as *mut c_void
     }

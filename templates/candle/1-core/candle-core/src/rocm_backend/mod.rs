@@ -7,6 +7,7 @@ mod allocator;
 mod api;
 mod backend_device;
 mod backend_storage;
+mod captured;
 pub mod device;
 pub mod driver;
 pub mod error;
@@ -36,6 +37,7 @@ mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use captured::Captured;
 pub use device::{device_count, is_available, DeviceId, RocmDevice};
 pub use error::{not_generated, RocmError, WrapErr};
 pub use map::{kernel_name, Map1, Map1Any, Map2, Map2Any, Map2InPlace, Map3};

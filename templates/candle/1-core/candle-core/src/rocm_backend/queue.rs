@@ -88,6 +88,13 @@ impl Queue {
         self.allocator.free(block, readers, &self.stream);
     }
 
+    /// Work that is queued now uses a block. A graph keeps it, as a later launch does the same.
+    pub(super) fn note_use(&self, block: &Block) {
+        if self.stream.is_capturing() {
+            self.allocator.note_use(block);
+        }
+    }
+
     /// Where the allocation of HIP begins that a block is part of.
     pub(super) fn segment_of(&self, block: &Block) -> usize {
         self.allocator.segment_of(block)

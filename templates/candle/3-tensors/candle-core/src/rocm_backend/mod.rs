@@ -9,6 +9,7 @@ mod backend_device;
 mod backend_storage;
 mod blas;
 mod blas_kernels;
+mod captured;
 pub mod device;
 pub mod driver;
 mod element;
@@ -58,6 +59,7 @@ pub use blas::{
     set_gemm_reduced_precision_bf16, set_gemm_reduced_precision_f16,
     set_gemm_reduced_precision_f32,
 };
+pub use captured::Captured;
 pub use device::{device_count, is_available, DeviceId, RocmDevice};
 pub use error::{not_generated, RocmError, WrapErr};
 pub use map::{kernel_name, Map1, Map1Any, Map2, Map2Any, Map2InPlace, Map3};

@@ -1,10 +1,10 @@
 //! Which blocks graphs use. Bookkeeping only: nothing here calls HIP.
 //!
 //! A graph's work has the addresses that it had when it was captured. So a block that was allocated or given back during
-//! the capture is nobody else's as long as the graph exists, which would overwrite what is put there.
+//! the capture, or used in it, is nobody else's as long as the graph exists, which would overwrite what is put there.
 use super::pool::{Block, Pool};
 use super::Deferred;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub(super) struct Captures {
@@ -14,6 +14,9 @@ pub(super) struct Captures {
     graphs: usize,
     /// The graphs that use a block, by its address.
     users: BTreeMap<usize, Vec<usize>>,
+    /// The blocks that were allocated for the graph being captured. What lies in others has to stay there from launch to
+    /// launch.
+    own: BTreeSet<usize>,
     /// The blocks that only graphs have, by address.
     kept: BTreeMap<usize, Deferred>,
 }
@@ -25,6 +28,7 @@ impl Captures {
             return None;
         }
         self.graphs += 1;
+        self.own.clear();
         self.current = Some(self.graphs);
         self.current
     }
@@ -38,17 +42,21 @@ impl Captures {
         self.current.is_some()
     }
 
-    /// A block for `size` bytes that the graph being captured has used before, and does not need any more.
+    /// A block for `size` bytes that was allocated for the graph being captured, and that it does not need any more.
     pub(super) fn reuse(&mut self, size: usize, pool: &Pool) -> Option<Block> {
-        let current = self.current?;
+        self.current?;
         let fits = |(address, kept): &(&usize, &Deferred)| {
-            self.users[*address] == [current]
-                && kept.readers.is_empty()
-                && pool.suits(&kept.block, size)
+            self.own.contains(address) && kept.readers.is_empty() && pool.suits(&kept.block, size)
         };
         let kept = self.kept.iter().filter(fits);
         let (&address, _) = kept.min_by_key(|(_, kept)| pool.size_of(&kept.block))?;
         self.kept.remove(&address).map(|kept| kept.block)
+    }
+
+    /// A block is allocated for the graph being captured.
+    pub(super) fn allocated(&mut self, block: &Block) {
+        self.note(block);
+        self.own.insert(block.address());
     }
 
     /// The graph being captured uses a block.
@@ -136,7 +144,7 @@ mod tests {
         assert!(captures.begin().is_none() && captures.is_open());
         let small = taken[2].address();
         for block in taken.drain(..) {
-            captures.note(&block);
+            captures.allocated(&block);
             assert!(captures.keep(given(block)).is_none());
         }
         // The smallest that is large enough, and none that is far too large.
@@ -156,6 +164,19 @@ mod tests {
         assert!(captures.forget(other).is_empty());
         assert_eq!(captures.forget(graph).len(), 2);
         assert!(captures.keep(given(large)).is_some(), "its graph has ended");
+    }
+
+    #[test]
+    fn what_was_there_before_a_capture_stays_as_it_is() {
+        let (pool, mut taken) = blocks(&[512]);
+        let mut captures = Captures::default();
+        let graph = captures.begin().expect("none is captured");
+        let block = taken.remove(0);
+        let address = block.address();
+        captures.note(&block);
+        assert!(captures.keep(given(block)).is_none());
+        assert!(captures.reuse(512, &pool).is_none());
+        assert_eq!(addresses(&captures.forget(graph)), [address]);
     }
 
     #[test]

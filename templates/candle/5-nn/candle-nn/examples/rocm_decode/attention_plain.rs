@@ -1,0 +1,19 @@
+//! Attention over a cache that is not full. The fused attention of this release has no mask.
+use candle::{DType, Result, Tensor};
+use candle_nn::ops;
+
+/// Queries are (1, heads, tokens, head), keys and values (1, key heads, capacity, head), and the mask (1, 1, tokens,
+/// capacity).
+pub fn attend(queries: &Tensor, keys: &Tensor, values: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let (_, heads, tokens, head) = queries.dims4()?;
+    let (_, key_heads, capacity, _) = keys.dims4()?;
+    // All queries of a head of keys are rows of one product.
+    let rows = heads / key_heads * tokens;
+    let queries = queries.reshape((1, key_heads, rows, head))?;
+    let scores = (queries.matmul(&keys.t()?)? * (head as f64).powf(-0.5))?;
+    let scores = scores.reshape((1, heads, tokens, capacity))?;
+    let scores = scores.broadcast_add(mask)?.to_dtype(DType::F32)?;
+    let shares = ops::softmax_last_dim(&scores)?.to_dtype(values.dtype())?;
+    let shares = shares.reshape((1, key_heads, rows, capacity))?;
+    shares.matmul(values)?.reshape((1, heads, tokens, head))
+}
