@@ -7,11 +7,12 @@ use candle_transformers::models::stable_diffusion::unet_2d;
 use candle_transformers::models::{convnext, efficientnet, resnet};
 
 type Forward = Box<dyn Fn(&Tensor) -> Result<Tensor>>;
+type Build = fn(VarBuilder<'static>) -> Result<Forward>;
 
 pub(crate) fn time(rows: &Rows) -> Result<()> {
     for dtype in [DType::F32, DType::F16] {
         for batch in [1, 32] {
-            let row = |name: &str, model: fn(VarBuilder) -> Result<Forward>| {
+            let row = |name: &str, model: Build| {
                 let name = format!("{name} {dtype:?}, {batch} images");
                 rows.time(&name, || images(dtype, batch, model));
             };
@@ -38,7 +39,7 @@ pub(crate) fn time(rows: &Rows) -> Result<()> {
 }
 
 /// Images of 224x224 through a model.
-fn images(dtype: DType, batch: usize, model: fn(VarBuilder) -> Result<Forward>) -> Result<String> {
+fn images(dtype: DType, batch: usize, model: Build) -> Result<String> {
     let devices = devices();
     let mut works = Vec::new();
     for (name, device) in &devices {

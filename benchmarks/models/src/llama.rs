@@ -234,8 +234,8 @@ fn file(format: GgmlDType) -> Result<(Content, File)> {
     put("output".into(), &[VOCABULARY, HIDDEN]);
     put("output_norm".into(), &[HIDDEN]);
     for layer in 0..LAYERS {
-        for (name, shape) in [
-            ("attn_q", &[HIDDEN, HIDDEN][..]),
+        let parts: [(&str, &[usize]); 9] = [
+            ("attn_q", &[HIDDEN, HIDDEN]),
             ("attn_k", &[KEYS, HIDDEN]),
             ("attn_v", &[KEYS, HIDDEN]),
             ("attn_output", &[HIDDEN, HIDDEN]),
@@ -244,7 +244,8 @@ fn file(format: GgmlDType) -> Result<(Content, File)> {
             ("ffn_down", &[HIDDEN, INNER]),
             ("attn_norm", &[HIDDEN]),
             ("ffn_norm", &[HIDDEN]),
-        ] {
+        ];
+        for (name, shape) in parts {
             put(format!("blk.{layer}.{name}"), shape);
         }
     }

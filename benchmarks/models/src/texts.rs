@@ -1,7 +1,7 @@
 //! Models of texts and of speech that read all at once.
 use crate::made_up::{input, tokens, weights};
 use crate::{devices, measured, Rate, Rows, Work};
-use candle::{DType, Result, Tensor};
+use candle::{DType, Result};
 use candle_transformers::models::{bert, whisper};
 use std::cell::RefCell;
 
@@ -50,10 +50,8 @@ fn whisper_encoder(dtype: DType, batch: usize) -> Result<String> {
     for (name, device) in &devices {
         let vb = weights(dtype, device);
         let model = whisper::model::Whisper::load(&vb, config.clone())?;
-        let (encoder, sound): (_, Tensor) = (
-            RefCell::new(model.encoder),
-            input((batch, config.num_mel_bins, 3000), dtype, device)?,
-        );
+        let encoder = RefCell::new(model.encoder);
+        let sound = input((batch, config.num_mel_bins, 3000), dtype, device)?;
         let run = Box::new(move || encoder.borrow_mut().forward(&sound, true));
         works.push(Work { name, device, run });
     }

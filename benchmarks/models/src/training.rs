@@ -140,7 +140,7 @@ impl Transformer {
 
 impl Layer {
     fn new(vb: VarBuilder) -> Result<Self> {
-        let linear = |from, to, name| candle_nn::linear_no_bias(from, to, vb.pp(name));
+        let linear = |from, to, name: &str| candle_nn::linear_no_bias(from, to, vb.pp(name));
         Ok(Self {
             before_attention: candle_nn::rms_norm(HIDDEN, 1e-5, vb.pp("before_attention"))?,
             all: linear(HIDDEN, 3 * HIDDEN, "all")?,
