@@ -154,10 +154,12 @@ tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitize
 # The system's package, where there is no Chromium and this user may install one; without it, the tests are skipped.
 CHROMIUM := chromium-headless-shell
 
+BROWSER_TESTS ?= tests/browser
+
 browser-tests: setup ## Test the report in Chromium, on a phone, a desk and a wall (PICTURES=DIR keeps pictures).
 	@command -v $(CHROMIUM) || command -v chromium || command -v google-chrome || [ "$$(id -u)" != 0 ] || \
 		{ apt-get update -qq && apt-get install -qq --yes --no-install-recommends $(CHROMIUM); } >/dev/null || true
-	$(BIN)/pytest tests/browser
+	$(BIN)/pytest $(BROWSER_TESTS)
 
 mutations: setup emulator ## Plant faults in kernels: the kernel tests must find each (MUTATIONS=2 of each family).
 	$(BIN)/pytest -n auto tests/mutations

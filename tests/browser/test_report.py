@@ -9,7 +9,7 @@ import os
 import shutil
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -34,6 +34,8 @@ PICTURES = Path(os.environ["PICTURES"]) if os.environ.get("PICTURES") else None
 SOURCES = "https://example.org/candle-rocm/blob/main"
 SECONDS_TO_SCROLL = 20
 """The machine may have other things to do."""
+PATIENCE = 300_000
+"""Milliseconds that a click or a question may take, for the same reason."""
 FEW = """() => {
   const few = (what, kept) => [...document.querySelectorAll(what)].slice(kept).forEach((each) => each.remove());
   few("#rows tr", 12);
@@ -67,7 +69,7 @@ def report(pristine: Path, shared_cache: Path, tmp_path_factory: pytest.TempPath
 @pytest.fixture
 def page(browser: Browser, report: str) -> Iterator[Page]:
     """The report on a desk; what it asks a network for fails the test, and so does an error in its script."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = opened(browser, viewport={"width": 1280, "height": 900})
     asked, wrong = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -76,6 +78,13 @@ def page(browser: Browser, report: str) -> Iterator[Page]:
     assert [url for url in asked if not url.startswith("file:")] == []
     assert wrong == []
     page.close()
+
+
+def opened(browser: Browser, **options: Any) -> Page:
+    """A new page, with Playwright's options."""
+    page = browser.new_page(**options)
+    page.set_default_timeout(PATIENCE)
+    return page
 
 
 def shown(page: Page) -> list[str]:
@@ -99,7 +108,7 @@ def test_it_fits_and_can_be_read(browser: Browser, report: str, width: int, sche
 
     It looks at the first of what is there many times: it needs minutes for ten thousand lines.
     """
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = opened(browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.goto(report)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if PICTURES is not None:
@@ -139,7 +148,7 @@ def test_sites_are_sorted_filtered_and_linked_to(page: Page, report: str) -> Non
     address = page.url
     assert "#sites?" in address
 
-    other = page.context.browser.new_page() if page.context.browser else None
+    other = opened(page.context.browser) if page.context.browser else None
     assert other is not None
     other.goto(address)
     assert shown(other) == some_places, "somebody else sees the same"
@@ -171,7 +180,7 @@ def test_whitespace_changes_are_hidden(browser: Browser, tmp_path: Path) -> None
     changed = change("if a {\nb();\n}\n", "if a {\n    b();\n    c();\n}\n", Region(2, 3, ORIGIN))
     plan = Plan("0.11.1", "dummy", "dynamic", (PhaseChanges(1, "core", "The arms.", (changed,)),))
     (tmp_path / "report.html").write_text(html_report(scan_of(decision()), specs(), plan), encoding="utf-8")
-    page = browser.new_page()
+    page = opened(browser)
     page.goto((tmp_path / "report.html").as_uri())
     assert page.locator(".loud").is_visible()
     page.get_by_label("Hide whitespace changes").check()
@@ -235,7 +244,7 @@ def test_ten_megabytes_scroll_without_a_stall(browser: Browser, report: str, tmp
     large = tmp_path / "large.html"
     large.write_text(text[:start] + section * times + text[end:], encoding="utf-8")
     assert large.stat().st_size > 10_000_000
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = opened(browser, viewport={"width": 1280, "height": 900})
     page.goto(large.as_uri())
     slowest = page.evaluate(
         """async () => {

@@ -57,6 +57,7 @@ def test_the_first_tests_pass_on_amds_runtime_and_a_modelled_gpu(newest: str, wo
     assert kernels_asked_for([step]) == {"fill_b128"}
 
 
+@FULL
 def test_candle_pyo3s_tests_pass_on_the_device(newest: str, work: Path) -> None:
     """The extension module in Python: our tests on devices `rocm` and `rocm:1`, and candle-pyo3's own."""
     verified(newest, ("rocm-python-tests",), work)
@@ -68,6 +69,7 @@ def test_example_programs_agree_with_the_cpu(newest: str, work: Path) -> None:
     verified(newest, ("rocm-examples-tests",), work)
 
 
+@FULL
 def test_cpu_tests_pass_without_the_feature(newest: str, work: Path) -> None:
     """Candle's own CPU tests, feature off; on the newest release, because building them takes minutes."""
     step = verified(newest, ("cpu-tests-off",), work)["cpu-tests-off"]
