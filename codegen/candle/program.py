@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CANDLE = ("candle-core", "candle-nn", "candle-transformers", "candle-datasets")
 """The crates by which a manifest shows that it depends on Candle."""
+WITH_FEATURE = ("candle-core", "candle-nn", "candle-transformers")
+"""Those that have the feature `rocm` when Candle is patched."""
 _TABLES = ("dependencies", "dev-dependencies", "build-dependencies")
 _SKIPPED_FOLDERS = frozenset({"target", "node_modules"})
 
@@ -44,14 +46,28 @@ class Program:
     root: Path
     manifests: tuple[str, ...]
     """Those that name Candle, relative to the root."""
+    overlay: Mapping[str, bytes | None] = field(default_factory=dict, hash=False)
+    """What files are to be seen as, instead of what they are; None where there is to be none."""
 
     def rust_files(self) -> tuple[str, ...]:
         """Every .rs file, sorted. Raises InputOutputError for a folder that cannot be read."""
-        return tuple(sorted(_files(self.root, (".rs",))))
+        return self.files((".rs",))
+
+    def files(self, endings: tuple[str, ...]) -> tuple[str, ...]:
+        """Every file whose name ends in one of `endings`, sorted. Raises InputOutputError."""
+        found = {path for path in _files(self.root, endings) if self.overlay.get(path, b"") is not None}
+        return tuple(
+            sorted(found | {p for p, text in self.overlay.items() if text is not None and p.endswith(endings)})
+        )
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises InputOutputError."""
-        return read_below(self.root, path)
+        seen = self.overlay.get(path)
+        return read_below(self.root, path) if seen is None else seen
+
+    def manifest(self, path: str) -> Mapping[str, Any]:
+        """A manifest as data. Raises NotACandleTree for what is no TOML, and InputOutputError."""
+        return toml_text.load(toml_text.decode(self.read(path), path), path)
 
 
 def find_program(candle: str | Path) -> Program | None:

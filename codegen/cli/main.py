@@ -32,6 +32,7 @@ COMMANDS = {
     "revert": "Undo phases, byte for byte.",
     "upgrade": "Take a patched tree to another release, with every edit kept.",
     "use": "Show what a program needs to use a patched Candle, or write it.",
+    "port": "Port a crate that uses the CUDA backend by name.",
     "publish": "Make a git repository with a branch and a tag for each release.",
     "verify": "Run cargo check, clippy and tests on the patched tree.",
     "emulator": "Run a program on the emulated HIP device.",

@@ -76,14 +76,15 @@ def feature_question(node: Node, source: Source) -> Node:
 _FEATURE = {spelling.lower: re.compile(rf'feature\s*=\s*"{spelling.lower}"') for spelling in (CUDA, METAL)}
 
 
-def widen_gate(item: Node, source: Source, backend: Spelling) -> list[TextEdit]:
+def widen_gate(item: Node, source: Source, backend: Spelling, *, anyhow: bool = False) -> list[TextEdit]:
     """Edits after which an item that is compiled for the backend, or without it, is so for ROCm likewise.
 
-    Raises `CannotMirror` for an item that names the backend itself, or whose attributes do not ask for its feature. An
-    item that is there without the feature can name the backend in prose only, such as "only for the cuda backend".
+    With `anyhow` the caller looks after what the item itself names. Raises `CannotMirror` for an item that names the
+    backend itself, or whose attributes do not ask for its feature. An item that is there without the feature can name
+    the backend in prose only, such as "only for the cuda backend".
     """
     is_without = stands_in_for_the_feature(cfg_predicate(item), backend.lower)
-    if not is_without and source.mentions(backend.lower, item.start_byte, item.end_byte):
+    if not is_without and not anyhow and source.mentions(backend.lower, item.start_byte, item.end_byte):
         raise CannotMirror(f"it names {backend.prose} itself, so it cannot stand for ROCm as well")
     edits = []
     for attribute in attributes_of(item):

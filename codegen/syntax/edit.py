@@ -11,7 +11,7 @@ from codegen.syntax.rename import CUDA, protected_words, rename, words_in
 from codegen.syntax.source import is_comment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tree_sitter import Node
 
@@ -39,6 +39,8 @@ class Style:
     """Identifiers of CUDA's own API: text that names one cannot be mirrored."""
     replace: Mapping[str, str] = field(default_factory=dict)
     """Literal corrections applied to the mirrored text."""
+    rename: Callable[[str], str] | None = None
+    """What names ROCm's side instead of CUDA's; None for the names that the two have inside Candle."""
 
 
 class CannotMirror(Exception):
@@ -93,7 +95,7 @@ def _spanning(source: Source, site: Site) -> list[Node]:
 def mirrored(text: str, style: Style, old: Spelling = CUDA) -> str:
     """`text` renamed to ROCm and corrected; raises `CannotMirror` if it uses what only CUDA has."""
     refuse_protected(text, style)
-    return corrected(rename(text, old), style)
+    return corrected(style.rename(text) if style.rename and old is CUDA else rename(text, old), style)
 
 
 def refuse_protected(text: str, style: Style) -> None:

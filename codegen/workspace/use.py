@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from codegen import beneath
 from codegen.candle import lock, toml_text
 from codegen.candle.manifest import add_patch, extend_feature
-from codegen.candle.program import CANDLE, dependencies, find_program, manifest_of, table_of
+from codegen.candle.program import CANDLE, WITH_FEATURE, dependencies, find_program, manifest_of, table_of
 from codegen.candle.reading import read_below
 from codegen.errors import CandleRocmError, Conflict, Location, NotACandleTree, Problem, UsageError
 from codegen.patch.changes import FileChange
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from codegen.candle.program import Program
 
 FEATURE = "rocm"
-WITH_FEATURE = ("candle-core", "candle-nn", "candle-transformers")
-"""The crates that have the feature when Candle is patched."""
 CRATES_IO = "crates-io"
 _MANIFEST = "Cargo.toml"
 
@@ -66,11 +64,11 @@ def plan_use(app: str | Path, tree: Path | None = None) -> UsePlan:
         NotACandleTree: a manifest is no TOML, or the lock has several Candles.
         InputOutputError: a file cannot be read.
     """
-    root = _workspace_root(Path(app).absolute())
+    root = workspace_root(Path(app).absolute())
     program = find_program(root)
     if program is None:
-        raise _no_program(app, root)
-    locked = _locked(root)
+        raise no_program(app, root)
+    locked = locked_candle(root)
     core = next((each for each in locked if each.name == "candle-core"), locked[0])
     manifest = manifest_of(root, _MANIFEST)
     source, known = _patched_already(manifest, root) or (_source(core), None)
@@ -94,7 +92,7 @@ def plan_use(app: str | Path, tree: Path | None = None) -> UsePlan:
     return UsePlan(root, core.version, source, place, tuple(commands), changes, tuple(faults))
 
 
-def _workspace_root(app: Path) -> Path:
+def workspace_root(app: Path) -> Path:
     """Where the manifest with [workspace] is, as cargo looks for it; the program's own folder where there is none."""
     if not (app / _MANIFEST).is_file():
         raise UsageError(f"{app} has no {_MANIFEST}", remedy="give the folder of a program that depends on Candle")
@@ -111,7 +109,7 @@ def _workspace_root(app: Path) -> Path:
     return app
 
 
-def _no_program(app: str | Path, root: Path) -> UsageError:
+def no_program(app: str | Path, root: Path) -> UsageError:
     """Why there is nothing to be done: no Candle at all, or one that only other crates ask for."""
     text = read_below(root, lock.FILE).decode("utf-8", "replace") if (root / lock.FILE).is_file() else ""
     for each in lock.packages(text, ("candle-core",)):
@@ -125,7 +123,7 @@ def _no_program(app: str | Path, root: Path) -> UsageError:
     )
 
 
-def _locked(root: Path) -> tuple[lock.Locked, ...]:
+def locked_candle(root: Path) -> tuple[lock.Locked, ...]:
     """The Candle crates of the lock, each once."""
     if not (root / lock.FILE).is_file():
         raise UsageError(

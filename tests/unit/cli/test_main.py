@@ -166,6 +166,7 @@ WITHOUT_A_TREE: dict[tuple[str, ...], tuple[str, ...]] = {
 ELSEWHERE = {
     ("verify",),
     ("use",),
+    ("port",),
     ("publish",),
     ("parity",),
     ("bench",),
