@@ -15,7 +15,7 @@ from codegen.syntax.edit import CannotMirror, Style, TextEdit, indent_at, site_n
 from codegen.syntax.imports import extend_imports
 from codegen.syntax.items import insert_item, refuse_expression, refuse_value
 from codegen.syntax.port_twins import ALONE, GATE, Left, Twins, clashes
-from codegen.syntax.rename import CUDA
+from codegen.syntax.rename import CUDA, rename
 from codegen.syntax.sites import find_sites
 from codegen.syntax.source import Source, attributes_of, cfg_predicate, path_attribute, text_of, unit_start
 
@@ -156,7 +156,7 @@ class _Port:
             return
         if any(start < site.end and site.start < end for start, end in source.error_ranges()):
             raise CannotMirror("the Rust grammar cannot parse it")
-        if site.snippet.startswith("#!["):
+        if site.snippet.startswith("#![") and site.name != "cfg_attr":
             raise CannotMirror("everything behind it is there for CUDA alone: make a copy of the file for ROCm")
         node = site_node(source, site)
         asks = _asks(cfg_predicate(node))
@@ -244,7 +244,7 @@ class _Port:
         elif site.kind in ("matches!", "cfg!"):
             self._verb(site, WIDENED, verbs.or_in_condition(source, site, self.style))
         elif site.kind == "call":
-            self._verb(site, WIDENED, verbs.chain_condition(source, site, self.style))
+            self._call(site, source)
         elif site.kind == "mod" and node.child_by_field_name("body") is None:
             self._module(site, source, node)
         elif site.kind in _TWINS and CUDA.lower in site.name.lower():
@@ -269,6 +269,15 @@ class _Port:
         except CannotMirror:
             edits, outcome = verbs.chain_condition(source, site, self.style), MIRRORED
         self._verb(site, outcome, edits)
+
+    def _call(self, site: Site, source: Source) -> None:
+        try:
+            edits = verbs.chain_condition(source, site, self.style)
+        except CannotMirror:
+            raise CannotMirror(
+                f"ROCm's is `{rename(site.name)}`; a person has to say where it is to be called"
+            ) from None
+        self._verb(site, WIDENED, edits)
 
     def _verb(self, site: Site, outcome: str, edits: list[TextEdit]) -> None:
         self._add(edits)

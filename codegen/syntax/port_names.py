@@ -32,6 +32,8 @@ _OWN_CUDARC = re.compile(r"\b(?:cuda_backend|cuda)::cudarc\b")
 _BARE_CUDARC = re.compile(r"(?<![\w:])cudarc(?=::)")
 _NCCL = re.compile(r"\bnccl(?=::)")
 _SOURCE = re.compile(r'\.ptx(?=")')
+_BOXED = re.compile(r"\b(Error::Cuda\()(Box::new\([^()]*\))\)")
+"""`Error::Rocm` holds a `RocmError`, which a boxed error becomes."""
 _C_API = re.compile(r"cuda[A-Z]\w*|cu[A-Z][a-z]\w+|CUDA_[RC]_\d+\w*|CU_\w+|CUBLAS_\w+|CUDNN_\w+")
 """Names of CUDA's libraries in C, those excepted that have a counterpart."""
 _DRIVER = "driver"
@@ -104,6 +106,7 @@ def ported(text: str, names: Names, *, imported: bool = False) -> str:
     text = _QUALIFIED_POINTER.sub(f"{names.core}::rocm::driver::hipDeviceptr_t", text)
     text = _NCCL.sub("rccl", text)
     text = _SOURCE.sub(".hip", text)
+    text = _BOXED.sub(r"\1(\2 as Box<dyn std::error::Error + Send + Sync>).into())", text)
     return rename(_WORD.sub(lambda found: _WORDS[found[0]], text), protected=frozenset({"cudarc"}))
 
 

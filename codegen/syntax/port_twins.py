@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codegen.syntax.constructs import macro_name, name_of
+from codegen.syntax.constructs import FUNCTIONS, macro_name, name_of
 from codegen.syntax.edit import indent_at
 from codegen.syntax.imports import imports_of
 from codegen.syntax.matches import descendants
@@ -30,6 +30,9 @@ ALONE = 'all(feature = "rocm", not(feature = "cuda"))'
 """The feature of ROCm where CUDA's is off: for crates in which both would have items of one name."""
 _UNUSED = "#![allow(dead_code, unused_imports)]"
 """For a file with functions that have no body: nothing says what they would have used."""
+_NO_VALUE = "core::convert::Infallible"
+"""In place of a type that has no counterpart: one without values, so nothing that needs one can be reached."""
+_OF_FIELDS = frozenset({"struct_item", "enum_item", "union_item"})
 _PTX = re.compile(r'([\w-]+)\.ptx"')
 _IDENTIFIERS = ("identifier", "type_identifier", "field_identifier", "shorthand_field_identifier")
 _UNITS = frozenset(
@@ -138,7 +141,8 @@ class Twins:
             text += [self.renamed(self.source.slice(at, max(at, piece.start))), piece.text]
             at = piece.end
         text.append(self.renamed(self.source.slice(at, end)) if at < end else "")
-        return Twin("".join(text), tuple(left))
+        once = {(each.name, each.reason, each.stub): each for each in reversed(left)}
+        return Twin("".join(text), tuple(sorted(once.values(), key=lambda each: each.start)))
 
     def words(self, node: Node) -> Iterator[Node]:
         """The identifiers below a node, of methods' names only those that are called."""
@@ -158,21 +162,28 @@ class Twins:
                 unit = node
             inner, node = node, node.parent
         what = f"{text_of(word)}: {reason}"
-        if function is not None and in_body:
-            body = function.child_by_field_name("body")
-            assert body is not None
-            name = name_of(function)
-            left.append(Left(word.start_byte, name, what, stub=True))
-            said = f"{rename(name)} has no ROCm form: {what}".replace("\\", "").replace('"', "'")
-            said = said.replace("{", "{{").replace("}", "}}")
-            indent = indent_at(self.source, function.start_byte)
-            text = f'{{\n{indent}    unimplemented!("{said}")\n{indent}}}'
-            allowed = f"#[allow(unused_variables)]\n{indent}"
-            head = _Piece(function.start_byte, function.start_byte, allowed)
-            return [head, _Piece(body.start_byte, body.end_byte, text)]
+        type_ = _type_of(word)
+        if function is not None and (in_body or type_ is not None):
+            left.append(Left(word.start_byte, name_of(function), what, stub=True))
+            signature = [] if type_ is None or in_body else [_Piece(type_.start_byte, type_.end_byte, _NO_VALUE)]
+            return [*signature, *self._stub(function, what)]
         item = function or unit or word
         left.append(Left(word.start_byte, name_of(item) or text_of(item).split("\n")[0][:60], what, stub=False))
+        if type_ is not None and item.type in _OF_FIELDS | FUNCTIONS:
+            return [_Piece(type_.start_byte, type_.end_byte, _NO_VALUE)]
         return [_Piece(unit_start(item), item.end_byte, "")]
+
+    def _stub(self, function: Node, what: str) -> list[_Piece]:
+        """The function with a body that says what it lacks."""
+        body = function.child_by_field_name("body")
+        assert body is not None
+        said = f"{rename(name_of(function))} has no ROCm form: {what}".replace("\\", "").replace('"', "'")
+        said = said.replace("{", "{{").replace("}", "}}")
+        indent = indent_at(self.source, function.start_byte)
+        text = f'{{\n{indent}    unimplemented!("{said}")\n{indent}}}'
+        allowed = f"#[allow(unused_variables)]\n{indent}"
+        head = _Piece(function.start_byte, function.start_byte, allowed)
+        return [head, _Piece(body.start_byte, body.end_byte, text)]
 
     def _included(self, macro: Node) -> _Piece | None:
         """HIP sources in place of the PTX that nvcc makes of them; None for anything else."""
@@ -209,6 +220,30 @@ class Twins:
         lines = ported_imports([each for each in found if each not in gone], self.names)
         text = "\n".join("\n".join([*heads, public + line if line.startswith("use") else line]) for line in lines)
         return _Piece(unit_start(declaration), declaration.end_byte, text)
+
+
+def _type_of(word: Node) -> Node | None:
+    """The whole type that a word names in a signature or a field; None where it names something else."""
+    node = word
+    while node.parent is not None and node.parent.type in ("scoped_type_identifier", "scoped_identifier"):
+        node = node.parent
+    if (
+        node.parent is not None
+        and node.parent.type == "generic_type"
+        and node == node.parent.child_by_field_name("type")
+    ):
+        node = node.parent
+    if node.type not in ("type_identifier", "scoped_type_identifier", "generic_type"):
+        return None
+    around = node.parent
+    while around is not None and around.type not in _UNITS | {"function_item"}:
+        if around.type in ("trait_bounds", "where_predicate", "dynamic_type", "abstract_type", "block"):
+            return None
+        around = around.parent
+    if around is None or around.type not in _OF_FIELDS | FUNCTIONS:
+        return None
+    is_result = around.type in FUNCTIONS and around.child_by_field_name("return_type") == node
+    return node if is_result or node.parent != around else None
 
 
 def _source_of(path: str) -> str:

@@ -36,7 +36,7 @@ pub struct RocmModule {
     device: RocmDevice,
 }
 
-/// A kernel of a [`RocmModule`], which it keeps loaded.
+/// A kernel of a [`RocmModule`], which it keeps loaded. It is `Send` and `Sync`, as that is.
 #[derive(Debug, Clone)]
 pub struct RocmFunction {
     function: kernels::Function,

@@ -67,6 +67,11 @@ impl Drop for Module {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Function(pub(super) api::hipFunction_t);
 
+// SAFETY: HIP launches a function from any thread, and the handle owns nothing.
+unsafe impl Send for Function {}
+// SAFETY: as above; nothing changes a loaded function.
+unsafe impl Sync for Function {}
+
 impl Function {
     /// Queues a launch on a stream of the current device; `grid` and `block` are in x, y and z, `lds` in bytes.
     ///
