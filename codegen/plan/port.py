@@ -17,7 +17,7 @@ from codegen.patch.changes import Edit, FileChange, Origin
 from codegen.paths import repository_root
 from codegen.plan.spellings import spellings
 from codegen.syntax.port_build import guarded_build, names_nvcc
-from codegen.syntax.port_file import BY_HAND, LEFT, MIRRORED, STUB, Outcome, cuda_modules, modules_of, port_file
+from codegen.syntax.port_file import BY_HAND, LEFT, MIRRORED, STUB, TAUGHT, Outcome, cuda_modules, modules_of, port_file
 from codegen.syntax.port_names import Names
 from codegen.syntax.port_twins import Twin, Twins
 from codegen.syntax.rename import rename
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from codegen.candle.program import Program
     from codegen.spec.loaded import LoadedSpecs
     from codegen.spec.parity import Parity
+    from codegen.syntax.edit import TextEdit
     from codegen.syntax.port_file import Module
 
 _DRIVER = "templates/candle/4-custom-ops/candle-core/src/rocm_backend/driver.rs"
@@ -89,6 +90,13 @@ class _Draft:
             self.sources[path] = Source.parse(path, text, spellings=self.read_as)
         return self.sources[path]
 
+    def change(self, path: str, made: Iterable[TextEdit]) -> None:
+        """Take note of the edits of a file."""
+        source, before = self.source(path), self.program.read(path)
+        edits = [Edit(path, source.original(e.start), source.original(e.end), e.text, _ORIGIN) for e in made]
+        text = edited(before, sorted(edits, key=lambda edit: (edit.start, edit.end)))
+        self.changes.append(FileChange(path, before, text.text.encode(), text.regions))
+
     def twins_of(self, path: str) -> Twins:
         return Twins.of(self.source(path), self.names, self.kernels(path), alone=self.alone)
 
@@ -129,7 +137,7 @@ def plan_port(program: Program, specs: LoadedSpecs, parity: Parity, release: str
     Raises `NotACandleTree` for a manifest that is no TOML or a Rust file that is not UTF-8, `Conflict` for a manifest
     in a form that is not edited, and `InputOutputError`.
     """
-    names = _names(program, parity, release)
+    names = _names(program, specs, parity, release)
     read_as = spellings(specs.candle)
     there = frozenset(program.rust_files())
     draft = _Draft(program, read_as, names, alone=False, there=there)
@@ -144,7 +152,7 @@ def plan_port(program: Program, specs: LoadedSpecs, parity: Parity, release: str
     return PortPlan(release, tuple(uses), tuple(changes), draft.clash, default_cuda)
 
 
-def _names(program: Program, parity: Parity, release: str) -> Names:
+def _names(program: Program, specs: LoadedSpecs, parity: Parity, release: str) -> Names:
     core = "candle_core"
     above = program.manifest("Cargo.toml")
     for path in program.manifests:
@@ -159,7 +167,8 @@ def _names(program: Program, parity: Parity, release: str) -> Names:
             continue
         lacking[name] = str(answer.none or answer.missing or f"{', '.join(answer.form)} does the work: {answer.how}")
     exports = (repository_root() / _DRIVER).read_text(encoding="utf-8")
-    return Names(core, frozenset(re.findall(r"\w+", exports)), lacking)
+    enums = frozenset(enum.name for enum in specs.candle.enums)
+    return Names(core, frozenset(re.findall(r"\w+", exports)), lacking, enums)
 
 
 def _rust(draft: _Draft) -> None:
@@ -179,10 +188,7 @@ def _rust(draft: _Draft) -> None:
         draft.clash = draft.clash or port.clash
         draft.uses += [_use(source, each) for each in port.outcomes]
         if port.edits:
-            edits = [Edit(path, source.original(e.start), source.original(e.end), e.text, _ORIGIN) for e in port.edits]
-            before = draft.program.read(path)
-            text = edited(before, sorted(edits, key=lambda edit: (edit.start, edit.end)))
-            draft.changes.append(FileChange(path, before, text.text.encode(), text.regions))
+            draft.change(path, port.edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +251,9 @@ def _twin_of(draft: _Draft, source: Source, found: _Found) -> str | None:
             outcome = STUB if left.stub else BY_HAND
             draft.uses.append(Use(path, text.line_of(left.start), f"`{left.name}`", outcome, left.reason))
         draft.changes.append(FileChange(target, None, twin.text.encode()))
+        if twin.taught:
+            draft.uses += [_use(text, Outcome(e.start, "match", MIRRORED, TAUGHT)) for e in twin.taught]
+            draft.change(path, twin.taught)
     return said
 
 
@@ -341,9 +350,7 @@ def _kernels(draft: _Draft) -> None:
         if edit is None:
             draft.uses.append(Use(path, line, "a build script that calls nvcc", BY_HAND, note))
             continue
-        before = draft.program.read(path)
-        text = edited(before, [Edit(path, edit.start, edit.end, edit.text, _ORIGIN)])
-        draft.changes.append(FileChange(path, before, text.text.encode(), text.regions))
+        draft.change(path, [edit])
         draft.uses.append(Use(path, line, "a build script that calls nvcc", BY_HAND, f"{note}; without `cuda` it ends"))
 
 

@@ -66,7 +66,7 @@ def foreign_arms(source: Source, match: Node, style: Style) -> list[TextEdit]:
     edits: list[TextEdit] = []
     for group in _arm_groups(match, "metal"):
         if not any(names_backend(pattern_of(arm), "cuda") for arm in group):
-            if any(_demanding(arm) for arm in group):
+            if any(demanding_matches(arm) for arm in group):
                 raise CannotMirror("the Metal arm to derive from holds a match that rustc wants complete, too")
             edits += _mirror_group(source, group, style, METAL)
         elif len(group) == 1:
@@ -126,15 +126,15 @@ def teach_variant(source: Source, node: Node, style: Style, *, start: int) -> tu
     """
     edits: list[TextEdit] = []
     plain: list[TextEdit] = []
-    for match in _demanding(node):
+    for match in demanding_matches(node):
         edits += foreign_arms(source, match, style)
         plain += foreign_arms(source, match, Style(protected=style.protected))
     text = apply_edits(source.text, plain, start, node.end_byte)
     refuse_protected(text, style)
-    return edits, corrected(swap(text), style)
+    return edits, corrected(style.rename(text) if style.rename and not edits else swap(text), style)
 
 
-def _demanding(node: Node) -> list[Node]:
+def demanding_matches(node: Node) -> list[Node]:
     """Matches below the node that rustc rejects as soon as a backend enum gains a variant."""
     return [match for match in descendants(node, "match_expression") if is_exhaustive(match)]
 
@@ -268,7 +268,7 @@ def _widen(source: Source, arm: Node, mixed: list[Node], style: Style, old: Spel
 
 def _split_off(source: Source, arm: Node, mixed: list[Node], style: Style, old: Spelling) -> list[TextEdit]:
     """An arm of its own for ROCm, with CUDA's body renamed."""
-    if old is not CUDA or _demanding(arm):
+    if old is not CUDA or demanding_matches(arm):
         raise CannotMirror(f"devices share an arm whose body names {old.prose}")
     refuse_protected(source.slice(arm.start_byte, arm.end_byte), style)
     start = arm.start_byte

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MIRRORED, WIDENED, LEFT, BY_HAND, STUB = "mirrored", "widened", "left", "by hand", "stub"
 """Outcomes: a copy with ROCm's names; asks for ROCm as well; nothing to do; for a person; a function without a body."""
+TAUGHT = "CUDA's code has an arm for ROCm, too: rustc demands one for every variant"
 _ATOM = re.compile(r'\w+\s*=\s*"[^"]*"|\b(?!all\b|any\b|not\b|true\b)[a-z_]\w*\b')
 _CUDA = 'feature="cuda"'
 _FEATURE = re.compile(rb'feature\s*=\s*"cuda"')
@@ -205,8 +206,8 @@ class _Port:
             self.clash = self.clash or name_of(node) or text_of(node).split("\n")[0]
         if twin.text.strip():
             parts = insert_item(source, node, twin.text, Style())
-            self._add(with_newlines_of(source, parts))
-            self._say(site, MIRRORED)
+            self._add(with_newlines_of(source, [*twin.taught, *parts]))
+            self._say(site, MIRRORED, TAUGHT if twin.taught else "")
         self._tell(twin.left)
 
     def _tell(self, left: tuple[Left, ...]) -> None:

@@ -50,10 +50,10 @@ NO_MODULE = {
 }
 """What stands for a module of cudarc that `rocm` does not have."""
 CALLS = (
-    *("upgrade_device_ptr", "launch_builder", "memset_zeros", "bind_to_thread", "cu_device", "cu_ctx", "load_module"),
+    *("upgrade_device_ptr", "memset_zeros", "bind_to_thread", "cu_device", "cu_ctx", "load_function"),
     *("launch_host_function", "disable_multi_stream_mode", "null_stream", "leak_slice"),
 )
-"""Methods of cudarc's types that are recognized by their name alone."""
+"""Methods of cudarc's types that `rocm::driver` does not have, recognized by their name alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Names:
     """What `rocm::driver` has."""
     lacking: Mapping[str, str]
     """Names of items without a namesake on ROCm, and why, or what stands for them."""
+    enums: frozenset[str] = frozenset()
+    """Candle's enums that have a variant for each backend."""
 
     def why_not(self, word: str) -> str | None:
         """Why a word of the code has no counterpart; None where it may have one."""

@@ -10,26 +10,29 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codegen.syntax.arms import demanding_matches, foreign_arms
 from codegen.syntax.constructs import FUNCTIONS, macro_name, name_of
-from codegen.syntax.edit import indent_at
+from codegen.syntax.edit import CannotMirror, Style, TextEdit, apply_edits, indent_at, with_newlines_of
 from codegen.syntax.imports import imports_of
-from codegen.syntax.matches import descendants
+from codegen.syntax.matches import arms_of, descendants, named_enums, pattern_of
 from codegen.syntax.port_names import CALLS, Names, ported, ported_imports
 from codegen.syntax.rename import rename
-from codegen.syntax.source import attributes_of, is_comment, text_of, unit_start
+from codegen.syntax.source import Source, attributes_of, is_comment, text_of, unit_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tree_sitter import Node
-
-    from codegen.syntax.source import Source
 
 GATE = 'feature = "rocm"'
 ALONE = 'all(feature = "rocm", not(feature = "cuda"))'
 """The feature of ROCm where CUDA's is off: for crates in which both would have items of one name."""
 _UNUSED = "#![allow(dead_code, unused_imports)]"
 """For a file with functions that have no body: nothing says what they would have used."""
+_ROCM = re.compile("rocm|Rocm|ROCM|ROCm")
+_ASIDE = {"rocm": "zq1m", "Rocm": "Zq1m", "ROCM": "ZQ1M", "ROCm": "ZQ1m"}
+_CUDA = {"zq1m": "cuda", "Zq1m": "Cuda", "ZQ1M": "CUDA", "ZQ1m": "CUDA"}
+_BACK = re.compile("zq1m|Zq1m|ZQ1M|ZQ1m")
 _NO_VALUE = "core::convert::Infallible"
 """In place of a type that has no counterpart: one without values, so nothing that needs one can be reached."""
 _OF_FIELDS = frozenset({"struct_item", "enum_item", "union_item"})
@@ -69,6 +72,8 @@ class Twin:
 
     text: str
     left: tuple[Left, ...]
+    taught: tuple[TextEdit, ...] = ()
+    """Edits of the original: arms for ROCm where rustc demands one for every variant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,8 @@ class Twins:
     """Names that the file imports and that have no counterpart."""
     kernels: Mapping[str, str]
     """What nvcc compiles: by the name of the file, without its ending, the path of its HIP source in the crate."""
+    swapped: bool = False
+    """Whether ROCm's names that the text has are to become CUDA's."""
 
     @classmethod
     def of(cls, source: Source, names: Names, kernels: Mapping[str, str], *, alone: bool) -> Twins:
@@ -105,7 +112,9 @@ class Twins:
 
     def renamed(self, text: str) -> str:
         """Text of the file with ROCm's names."""
+        text = _ROCM.sub(lambda found: _ASIDE[found[0]], text) if self.swapped else text
         made = ported(text, self.names, imported=self.imported)
+        made = _BACK.sub(lambda found: _CUDA[found[0]], made) if self.swapped else made
         return made.replace(GATE, ALONE) if self.alone else made
 
     def why_not(self, word: str) -> str | None:
@@ -114,12 +123,35 @@ class Twins:
 
     def whole(self) -> Twin:
         """The twin of the file."""
-        twin = self.of_range(self.source.root, 0, len(self.source.text))
+        twin = self._of(self.source.root, 0, len(self.source.text))
         return replace(twin, text=f"{_UNUSED}\n{twin.text}") if any(each.stub for each in twin.left) else twin
 
     def of_item(self, node: Node) -> Twin:
         """The twin of an item, with its attributes."""
-        return self.of_range(node, unit_start(node), node.end_byte)
+        return self._of(node, unit_start(node), node.end_byte)
+
+    def _of(self, node: Node, start: int, end: int) -> Twin:
+        """The twin of a node, after its matches that rustc wants complete have learned ROCm's variant."""
+        taught: list[TextEdit] = []
+        for match in demanding_matches(node):
+            named = {enum for arm in arms_of(match) for enum in named_enums(pattern_of(arm))}
+            if named & self.names.enums:
+                try:
+                    taught += with_newlines_of(self.source, foreign_arms(self.source, match, Style()))
+                except CannotMirror as error:
+                    reason = f"rustc wants an arm for ROCm here, and {error}"
+                    twin = self.of_range(node, start, end)
+                    return replace(twin, left=(*twin.left, Left(match.start_byte, "match", reason, stub=False)))
+        if not taught:
+            return self.of_range(node, start, end)
+        text = apply_edits(self.source.text, taught).encode()
+        source = Source.parse(self.source.path, text)
+        growth = sum(len(edit.text.encode()) - (edit.end - edit.start) for edit in taught)
+        whole = node == self.source.root
+        there = source.root if whole else source.node_at(node.start_byte, node.end_byte + growth, node.type)
+        twin = replace(self, source=source, swapped=True).of_range(there, start, end + growth)
+        left = tuple(replace(each, start=_original(each.start, taught)) for each in twin.left)
+        return Twin(twin.text, left, tuple(taught))
 
     def of_range(self, node: Node, start: int, end: int) -> Twin:
         """The twin of `start..end`, which is `node` with its attributes."""
@@ -220,6 +252,15 @@ class Twins:
         lines = ported_imports([each for each in found if each not in gone], self.names)
         text = "\n".join("\n".join([*heads, public + line if line.startswith("use") else line]) for line in lines)
         return _Piece(unit_start(declaration), declaration.end_byte, text)
+
+
+def _original(offset: int, edits: Sequence[TextEdit]) -> int:
+    """Where a byte of the text after the edits was before them."""
+    for edit in sorted(edits, key=lambda each: each.start):
+        if edit.start >= offset:
+            break
+        offset -= min(offset - edit.start, len(edit.text.encode()) - (edit.end - edit.start))
+    return offset
 
 
 def _type_of(word: Node) -> Node | None:
