@@ -16,6 +16,7 @@ from codegen.patch.attributed_text import edited
 from codegen.patch.changes import Edit, FileChange, Origin
 from codegen.paths import repository_root
 from codegen.plan.spellings import spellings
+from codegen.syntax.edit import apply_edits
 from codegen.syntax.port_build import guarded_build, names_nvcc
 from codegen.syntax.port_file import BY_HAND, LEFT, MIRRORED, STUB, TAUGHT, Outcome, cuda_modules, modules_of, port_file
 from codegen.syntax.port_names import Names
@@ -38,7 +39,7 @@ _ROOTS = frozenset({"lib.rs", "main.rs", "mod.rs"})
 _KERNELS = (".cu", ".cuh", ".ptx")
 _GENERIC = re.compile(r"[A-Z][a-z]+|[A-Z0-9_]+|.{1,5}|kernels|device_ptr")
 """Names that a program's own items have as well."""
-FEATURE = "cuda"
+NO_RUST = "what it would become does not parse, so it takes a form that is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,9 @@ def _rust(draft: _Draft) -> None:
         port = port_file(draft.twins_of(path), twin_files)
         draft.clash = draft.clash or port.clash
         draft.uses += [_use(source, each) for each in port.outcomes]
-        if port.edits:
+        if port.edits and not _is_rust(source, apply_edits(source.text, port.edits)):
+            draft.uses.append(Use(path, 1, "the file", BY_HAND, f"nothing is changed in it: {NO_RUST}"))
+        elif port.edits:
             draft.change(path, port.edits)
 
 
@@ -200,6 +203,11 @@ class _Found:
     """Its own file first; none where that is not there, or where they name nothing of CUDA's."""
     is_plain: bool = False
     """Whether its files name nothing of CUDA's, so that they may serve both."""
+
+
+def _is_rust(source: Source, made: str) -> bool:
+    """Whether a text that was made of a file parses as well as the file."""
+    return bool(source.error_ranges()) or not Source.parse(source.path, made.encode()).error_ranges()
 
 
 def _use(source: Source, each: Outcome) -> Use:
@@ -232,15 +240,24 @@ def _twin_of(draft: _Draft, source: Source, found: _Found) -> str | None:
     if not files:
         return None if found.is_plain else "!its file is not there"
     renamed = rename(module.name)
-    if renamed != module.name:
-        targets = {path: _renamed_path(path, files[0], module.name, renamed) for path in files}
-        said = "" if module.path is None else rename(module.path)
+    here = PurePosixPath(source.path).parent
+    if module.path is not None:
+        if len(files) > 1:
+            return "!its file is named by #[path], and declares modules of its own"
+        file = PurePosixPath(files[0])
+        stem = rename(file.stem) if rename(file.stem) != file.stem else f"{file.stem}_rocm"
+        targets, said = {files[0]: str(file.with_stem(stem))}, str(file.with_stem(stem).relative_to(here))
+    elif renamed != module.name:
+        targets, said = {path: _renamed_path(path, files[0], module.name, renamed) for path in files}, ""
     else:
         targets, entry = _twin_folder(files, module.name)
-        said = str(PurePosixPath(entry).relative_to(PurePosixPath(source.path).parent))
+        said = str(PurePosixPath(entry).relative_to(here))
     taken = [path for path in targets.values() if path in draft.there or path in targets]
     if taken:
         return f"!{taken[0]} is there already"
+    for path in files:
+        if not _is_rust(draft.source(path), _whole(draft, path).text):
+            return f"!no twin is made of {path}: {NO_RUST}"
     for path, target in targets.items():
         text, twin = draft.source(path), _whole(draft, path)
         count = len(re.findall("cuda", text.text.decode(), re.IGNORECASE))

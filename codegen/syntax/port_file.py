@@ -15,7 +15,7 @@ from codegen.syntax.edit import CannotMirror, Style, TextEdit, indent_at, site_n
 from codegen.syntax.imports import extend_imports
 from codegen.syntax.items import insert_item, refuse_expression, refuse_value
 from codegen.syntax.port_twins import ALONE, GATE, Left, Twins, clashes
-from codegen.syntax.rename import CUDA, rename
+from codegen.syntax.rename import CUDA, ROCM, rename
 from codegen.syntax.sites import find_sites
 from codegen.syntax.source import Source, attributes_of, cfg_predicate, path_attribute, text_of, unit_start
 
@@ -157,6 +157,9 @@ class _Port:
             return
         if any(start < site.end and site.start < end for start, end in source.error_ranges()):
             raise CannotMirror("the Rust grammar cannot parse it")
+        if source.mentions(ROCM.lower, site.start, site.end):
+            self._say(site, LEFT, "ROCm is named there already")
+            return
         if site.snippet.startswith("#![") and site.name != "cfg_attr":
             raise CannotMirror("everything behind it is there for CUDA alone: make a copy of the file for ROCm")
         node = site_node(source, site)
@@ -197,6 +200,9 @@ class _Port:
                 self._take(site, alone)
 
     def _twin(self, site: Site, source: Source, node: Node) -> None:
+        if self._has_twin(node):
+            self._say(site, LEFT, "ROCm's is there already")
+            return
         refuse_expression(node)
         refuse_value(node)
         if node.type == "let_declaration" and node.child_by_field_name("alternative") is not None:
@@ -209,6 +215,12 @@ class _Port:
             self._add(with_newlines_of(source, [*twin.taught, *parts]))
             self._say(site, MIRRORED, TAUGHT if twin.taught else "")
         self._tell(twin.left)
+
+    def _has_twin(self, node: Node) -> bool:
+        """Whether the file has an item of the twin's name."""
+        name = name_of(node)
+        pattern = rf"\b(?:fn|mod|const|static|struct|enum|type|trait|macro_rules!)\s+{re.escape(rename(name))}\b"
+        return name != rename(name) and re.search(pattern.encode(), self.source.text) is not None
 
     def _tell(self, left: tuple[Left, ...]) -> None:
         for each in left:

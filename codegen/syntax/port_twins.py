@@ -183,11 +183,15 @@ class Twins:
                 yield word
 
     def _without(self, top: Node, word: Node, reason: str, left: list[Left]) -> list[_Piece]:
-        """What stands for the smallest item around the word that can go without it."""
+        """What stands for the smallest item around the word that can go without it.
+
+        Raises `CannotMirror` where that is not a part of the twin.
+        """
         function = unit = None
-        inner, node = word, word.parent
+        inner, node, outermost = word, word.parent, word
         in_body = False
         while node is not None and inner != top:
+            outermost = inner
             if node.type == "function_item":
                 function, in_body = node, inner == node.child_by_field_name("body")
             elif node.type in _UNITS and function is None and unit is None:
@@ -199,7 +203,9 @@ class Twins:
             left.append(Left(word.start_byte, name_of(function), what, stub=True))
             signature = [] if type_ is None or in_body else [_Piece(type_.start_byte, type_.end_byte, _NO_VALUE)]
             return [*signature, *self._stub(function, what)]
-        item = function or unit or word
+        item = function or unit or (outermost if top == self.source.root else None)
+        if item is None:
+            raise CannotMirror(what)
         left.append(Left(word.start_byte, name_of(item) or text_of(item).split("\n")[0][:60], what, stub=False))
         if type_ is not None and item.type in _OF_FIELDS | FUNCTIONS:
             return [_Piece(type_.start_byte, type_.end_byte, _NO_VALUE)]

@@ -279,6 +279,90 @@ def test_nothing_is_written_through_a_link(candle_rocm: CommandLine, crate: Path
     assert [path.name for path in outside.iterdir()] == ["cuda.rs"]
 
 
+MODULES = {
+    "src/lib.rs": """#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(feature = "cuda")]
+mod kernels;
+#[cfg(feature = "cuda")]
+mod gone;
+#[cfg(feature = "cuda")]
+#[path = "../elsewhere.rs"]
+mod outside;
+#[cfg(feature = "cuda")]
+#[path = "deep/device.rs"]
+mod device;
+#[cfg(feature = "cuda")]
+mod sizes;
+#[cfg(feature = "cuda")]
+mod taken_cuda;
+""",
+    "src/cuda/mod.rs": "mod cuda_ops;\nmod plain;\nuse candle::CudaDevice;\n",
+    "src/cuda/cuda_ops.rs": "use super::CudaDevice;\n",
+    "src/cuda/plain.rs": "pub fn plain() {}\n",
+    "src/kernels.rs": "pub mod launch;\n",
+    "src/kernels/launch.rs": "use candle::CudaDevice;\n",
+    "src/deep/device.rs": "use candle::CudaDevice;\n",
+    "src/sizes.rs": "pub const SIZE: usize = 4;\n",
+    "src/taken_cuda.rs": "use candle::CudaDevice;\n",
+    "src/taken_rocm.rs": "use candle::RocmDevice;\n",
+}
+
+
+def test_modules_in_files_and_folders(candle_rocm: CommandLine, tmp_path: Path) -> None:
+    """A folder keeps its shape; a module whose name says nothing of CUDA gets a file that #[path] names."""
+    crate = grow(tmp_path / "flow", {"Cargo.toml": MANIFEST, "Cargo.lock": LOCK, **MODULES})
+
+    lines = candle_rocm.ok("port", crate, "--write").stdout.splitlines()
+
+    made = {str(p.relative_to(crate)) for p in crate.rglob("*.rs")} - MODULES.keys()
+    folder = {"src/rocm/mod.rs", "src/rocm/rocm_ops.rs", "src/rocm/plain.rs"}
+    assert made == {*folder, "src/kernels_rocm/mod.rs", "src/kernels_rocm/launch.rs", "src/deep/device_rocm.rs"}
+    assert (crate / "src/rocm/mod.rs").read_text() == "mod rocm_ops;\nmod plain;\nuse candle::RocmDevice;\n"
+    lib = (crate / "src/lib.rs").read_text()
+    assert '#[path = "kernels_rocm/mod.rs"]\nmod kernels;\n' in lib
+    assert '#[path = "deep/device_rocm.rs"]\nmod device;\n' in lib
+    assert '#[cfg(any(feature = "cuda", feature = "rocm"))]\nmod sizes;\n' in lib
+    assert "src/lib.rs:6 mod gone -> by hand: its file is not there" in lines
+    assert "src/lib.rs:9 mod outside -> by hand: its file is not there" in lines
+    assert "src/lib.rs:16 mod taken_cuda -> by hand: src/taken_rocm.rs is there already" in lines
+
+
+def test_ptx_of_a_build_script_becomes_a_copy_of_the_kernels_source(candle_rocm: CommandLine, crate: Path) -> None:
+    loads = '\nconst PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/scale.ptx"));\n'
+    (crate / "src/cuda.rs").write_text(CUDA + loads)
+
+    lines = candle_rocm.ok("port", crate, "--write").stdout.splitlines()
+
+    assert (crate / "kernels/scale.hip").read_text() == TEXTS["kernels/scale.cu"]
+    assert '"/kernels/scale.hip"));' in (crate / "src/rocm.rs").read_text()
+    note = "kernels/scale.hip, which the twin includes, is a copy: make HIP of it"
+    assert f"kernels/scale.cu:1 kernels in CUDA C++ -> by hand: {note}" in lines
+
+
+def test_a_member_of_a_workspace_is_ported_with_it(candle_rocm: CommandLine, tmp_path: Path) -> None:
+    other = MANIFEST.replace("flow", "other").replace('"dep:cudarc"', '"flow/cuda"') + 'flow = { path = "../flow" }\n'
+    texts = {f"flow/{path}": text for path, text in TEXTS.items() if path != "Cargo.lock"}
+    root = grow(
+        tmp_path / "all",
+        {
+            "Cargo.toml": '[workspace]\nmembers = ["flow", "other"]\n',
+            "Cargo.lock": LOCK,
+            "other/Cargo.toml": other,
+            "other/src/lib.rs": "",
+            **texts,
+        },
+    )
+    refused = candle_rocm("port", root / "flow")
+    assert (refused.code, f"belongs to the workspace {root}" in refused.stderr) == (2, True)
+
+    candle_rocm.ok("port", root, "--write")
+
+    features = tomllib.loads((root / "other/Cargo.toml").read_text())["features"]
+    assert features["rocm"] == ["candle/rocm", "flow/rocm", "dep:half"]
+    assert (root / "flow/src/rocm.rs").is_file()
+
+
 def test_words_that_exclude_each_other(candle_rocm: CommandLine, crate: Path) -> None:
     assert candle_rocm("port", crate, "--write", "--check").code == 2
     assert candle_rocm("port", crate, "--keep-edits").code == 2

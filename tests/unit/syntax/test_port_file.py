@@ -230,6 +230,26 @@ def test_what_is_left_to_a_person(text: str, outcome: str) -> None:
     assert outcomes == [outcome]
 
 
+def test_what_has_been_ported_by_hand_stays() -> None:
+    text = """\
+        #[cfg(feature = "cuda")]
+        fn cuda_len(s: &CudaStorage) {}
+        #[cfg(feature = "rocm")]
+        fn rocm_len(s: &RocmStorage) {}
+
+        fn f(d: &Device) -> u8 {
+            match d {
+                Device::Cuda(_) => 1,
+                Device::Rocm(_) => 2,
+                _ => 3,
+            }
+        }
+        """
+    after, outcomes = port(text)
+    assert after == textwrap.dedent(text)
+    assert outcomes == ["left: ROCm's is there already", "left: ROCm is named there already"]
+
+
 def test_modules() -> None:
     text = """\
         #[cfg(feature = "cuda")]
@@ -276,6 +296,26 @@ def test_a_function_says_what_it_lacks() -> None:
         """
     )
     assert [(each.name, each.stub) for each in made.left] == [("gemm", True)]
+
+
+def test_a_statement_that_lacks_something_is_left_whole() -> None:
+    text = """\
+        fn trim() {
+            #[cfg(feature = "cuda")]
+            {
+                let status = cuMemPoolTrimTo(cuda_pool(), 0);
+            }
+        }
+        """
+    after, outcomes = port(text)
+    assert after == textwrap.dedent(text)
+    assert outcomes == ["by hand: cuMemPoolTrimTo: it is of CUDA's libraries in C"]
+
+
+def test_a_macro_that_lacks_something_is_left_out_whole() -> None:
+    made = twin("thread_local! { static H: X = cublas_handle(); }\nfn f() {}\n").whole()
+    assert Source.parse("twin.rs", made.text.encode()).error_ranges() == ()
+    assert "cublas" not in made.text
 
 
 def test_a_type_without_a_counterpart_has_no_values() -> None:
