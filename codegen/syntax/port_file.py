@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from codegen.syntax import verbs
 from codegen.syntax.cfg import holds
 from codegen.syntax.conditions import widen_gate
-from codegen.syntax.constructs import name_of
+from codegen.syntax.constructs import item_name, name_of
 from codegen.syntax.edit import CannotMirror, Style, TextEdit, indent_at, site_node, with_newlines_of
 from codegen.syntax.imports import extend_imports
 from codegen.syntax.items import insert_item, refuse_expression, refuse_value
@@ -34,6 +34,11 @@ _CUDA = 'feature="cuda"'
 _FEATURE = re.compile(rb'feature\s*=\s*"cuda"')
 _MOST_ATOMS = 10
 _TWINS = frozenset({"fn", "fwd", "static", "enum", "macro-rules", "mod"})
+_NAMED_AFTER = {
+    **dict.fromkeys(("struct_item", "enum_item", "union_item", "type_item", "trait_item"), ("name",)),
+    "impl_item": ("type", "trait"),
+}
+"""Items that are called after CUDA if one of these parts is."""
 _STRINGS = frozenset({"string_literal", "string_content", "raw_string_literal", "char_literal"})
 _TEXT_KINDS = frozenset({"text", "macro-arg", "statement"})
 
@@ -125,7 +130,10 @@ class _Port:
 
     def run(self, sites: tuple[Site, ...]) -> FilePort:
         later = []
+        named = self._named()
         for site in sites:
+            if any(start <= site.start < end for start, end in named):
+                continue
             if site.within is None and not (site.kind == "use" and not site.gate):
                 self._take(site, self.source)
             elif site.within is None:
@@ -133,6 +141,22 @@ class _Port:
         for site in later:
             self._import(site)
         return FilePort(tuple(self.edits), tuple(self.outcomes), tuple(self.modules), self.clash)
+
+    def _named(self) -> list[tuple[int, int]]:
+        """Where types of the program's own are that are called after CUDA, and what is implemented for such."""
+        found = []
+        for node in self.source.root.children:
+            header = [node.child_by_field_name(each) for each in _NAMED_AFTER.get(node.type, ())]
+            if _asks(cfg_predicate(node)) or not any(each and CUDA.camel in text_of(each) for each in header):
+                continue
+            text = self.source.slice(node.start_byte, node.end_byte)
+            if ROCM.camel not in text and not clashes(node, self.twins.renamed):
+                try:
+                    self._twin_of(f"{node.type.removesuffix('_item')} {item_name(node)}", self.source, node)
+                except CannotMirror as error:
+                    self.outcomes.append(Outcome(node.start_byte, item_name(node), BY_HAND, str(error)))
+                found.append((node.start_byte, node.end_byte))
+        return found
 
     def _take(self, site: Site, source: Source) -> None:
         try:
@@ -200,8 +224,15 @@ class _Port:
                 self._take(site, alone)
 
     def _twin(self, site: Site, source: Source, node: Node) -> None:
+        known = len(self.outcomes)
+        self._twin_of("", source, node)
+        if len(self.outcomes) > known and not self.outcomes[known].what:
+            first = self.outcomes.pop(known)
+            self._say(site, first.outcome, first.note)
+
+    def _twin_of(self, what: str, source: Source, node: Node) -> None:
         if self._has_twin(node):
-            self._say(site, LEFT, "ROCm's is there already")
+            self.outcomes.append(Outcome(node.start_byte, what, LEFT, "ROCm's is there already"))
             return
         refuse_expression(node)
         refuse_value(node)
@@ -213,7 +244,8 @@ class _Port:
         if twin.text.strip():
             parts = insert_item(source, node, twin.text, Style())
             self._add(with_newlines_of(source, [*twin.taught, *parts]))
-            self._say(site, MIRRORED, TAUGHT if twin.taught else "")
+            note = TAUGHT if twin.taught else ""
+            self.outcomes.append(Outcome(node.start_byte, what, MIRRORED, note))
         self._tell(twin.left)
 
     def _has_twin(self, node: Node) -> bool:

@@ -211,7 +211,7 @@ def test_conditions_and_statements(before: str, made: str) -> None:
             "fn f(s: &Storage) {\n    let Storage::Cuda(s) = s else { panic!() };\n}\n",
             "by hand: what follows is for CUDA's storage or device only",
         ),
-        ("struct S(CudaDevice);\n", "by hand: it names CUDA where nothing asks which backend is there"),
+        ("fn f<T: CudaDType>() {}\n", "by hand: it names CUDA where nothing asks which backend is there"),
         ("pub use candle_core::CudaDevice;\n", "by hand: it makes CUDA's names public"),
         (
             '#![cfg(feature = "cuda")]\nfn f() {}\n',
@@ -228,6 +228,36 @@ def test_what_is_left_to_a_person(text: str, outcome: str) -> None:
     after, outcomes = port(text)
     assert after == text
     assert outcomes == [outcome]
+
+
+def test_types_called_after_cuda_get_a_twin_whole() -> None:
+    text = """\
+        /// Where to compute.
+        #[derive(Clone)]
+        pub struct CudaPlace {
+            index: usize,
+        }
+
+        impl CudaPlace {
+            pub fn cuda(&self) -> usize {
+                self.index
+            }
+        }
+
+        impl From<CudaPlace> for Place {
+            fn from(place: CudaPlace) -> Self {
+                Place::Cuda(place)
+            }
+        }
+        """
+    after, outcomes = port(text)
+    for made in (
+        "/// Where to compute.\n#[derive(Clone)]\npub struct RocmPlace {\n",
+        "impl RocmPlace {\n    pub fn rocm(&self)",
+        "impl From<RocmPlace> for Place {\n    fn from(place: RocmPlace) -> Self {\n        Place::Rocm(place)\n",
+    ):
+        assert made in after
+    assert outcomes == ["mirrored", "mirrored", "mirrored"]
 
 
 def test_what_has_been_ported_by_hand_stays() -> None:
