@@ -225,12 +225,16 @@ CANDLE_DEVICE void map(F f, Packs packs, const Layout<OPERANDS> &layout, Out *__
   } else if constexpr (LANES > 1) {
     if (packs.way == UNBROKEN) {
       map_unbroken<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
-    } else if (packs.way == ANYWHERE) {
-      const u32 index = thread * LANES;
-      map_anywhere<LANES>(f, index, least(index + LANES, layout.count), layout, y, x...);
-    } else {
-      map_views<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
+      return;
     }
+    if constexpr (LANES > 2) { // no row is shorter than two
+      if (packs.way == ANYWHERE) {
+        const u32 index = thread * LANES;
+        map_anywhere<LANES>(f, index, least(index + LANES, layout.count), layout, y, x...);
+        return;
+      }
+    }
+    map_views<LANES, F, Out, OPERANDS, In...>(f, thread, layout, y, operands, x...);
   }
 }
 

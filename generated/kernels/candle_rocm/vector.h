@@ -88,9 +88,13 @@ CANDLE_DEVICE Pack<T, LANES> load_neighbours(const T *pointer) {
 
 template <u32 LANES, class T>
 CANDLE_DEVICE void store_pack(T *pointer, const Pack<T, LANES> &pack) {
-  // No bits_as here: compilers for NVIDIA would store lanes that come from memory one by one.
   using Word = Moved<sizeof(T) * LANES>;
+#if defined(__CUDACC__)
+  // No bits_as: compilers for NVIDIA would store lanes that come from memory one by one.
   *reinterpret_cast<Word *>(pointer) = reinterpret_cast<const Word &>(pack);
+#else
+  *reinterpret_cast<Word *>(pointer) = bits_as<Word>(pack);
+#endif
 }
 
 // The same element in every lane: by words, since compilers for NVIDIA would put pairs of lanes together one by one.
