@@ -270,13 +270,14 @@ def test_the_form_that_pays(
 @pytest.mark.parametrize(
     ("inputs", "pixels", "stride", "tiles"),
     [
-        # 40 ns for each term, or 140 for as many threads as 8 processors hold; 6 us for the launch of each phase.
-        (149, 10, 1, False),
-        (150, 10, 1, True),
-        (149, 48 * 48, 1, False),
-        (149, 50 * 50, 1, True),
-        (599, 10, 2, False),
-        (600, 10, 2, True),
+        # 270 ns for each channel and its term, or 1500 for as many threads as 8 processors hold; 6 us for the launch of
+        # each phase.
+        (22, 10, 1, False),
+        (23, 10, 1, True),
+        (20, 38 * 38, 1, False),
+        (20, 39 * 39, 1, True),
+        (88, 10, 2, False),
+        (89, 10, 2, True),
     ],
 )
 def test_launches_are_worth_their_time(inputs: int, pixels: int, stride: int, tiles: bool) -> None:  # noqa: FBT001 # pytest passes it
