@@ -70,7 +70,13 @@ CANDLE_DEVICE Pack<T, LANES> load_operand(const Layout<OPERANDS> &layout, const 
   const u32 in_row = flat ? LANES : at.in_row;
   const T *element = x + (flat ? i64(at.index) : at.first.of[K]);
   Pack<T, LANES> pack;
-  if (stride == 1 && in_row == LANES && at.last == LANES - 1) return load_neighbours<LANES>(element);
+  if (stride == 1 && in_row == LANES && at.last == LANES - 1) {
+    if constexpr (sizeof(T) > 1) {
+      return load_neighbours<LANES>(element);
+    } else if (is_aligned<LANES>(element)) { // of 16 single bytes, CDNA has too few registers
+      return load_pack<LANES>(element);
+    }
+  }
   if (stride == 0 && in_row == LANES) return repeated<LANES>(*element);
   pack.lane[0] = *element;
 #pragma unroll
