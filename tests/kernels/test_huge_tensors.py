@@ -163,11 +163,11 @@ ELEMENTWISE = {
         ONCE,
         M // 2,
     ),
-    "unary-singles": Case(
+    "unary-short-rows": Case(
         "neg_bf16",
         (rows("bf16", 4, 2 * M + 3, 2 * K),),
         lambda k, x: unary(k, "neg", part(x, 4)),
-        (Dealing(per_block=64, rounds=1),),
+        (Dealing(per_block=512, rounds=1),),
     ),
     "unary-table": Case("exp_f8e4m3", (rows("f8e4m3", 4 * K, M + 3),), lambda k, x: unary(k, "exp", x), ONCE, M // 4),
     "binary": Case(
@@ -195,7 +195,7 @@ ELEMENTWISE = {
         "cast_u8_f8e4m3",
         (rows("u8", 4 * K, M + 3, 28 * K),),
         lambda k, x: cast(k, part(x, 4 * K), dtype("f8e4m3")),
-        (Dealing(items=16, rounds=16),),
+        ONCE,
         M // 4,
     ),
     "parametric": Case(
