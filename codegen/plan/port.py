@@ -176,7 +176,9 @@ def _rust(draft: _Draft) -> None:
     """Every Rust file: those of modules for CUDA alone get a twin, in the others each place is decided."""
     scripts = set(_scripts(draft.program))
     files = [path for path in sorted(draft.there - scripts) if names_backend_at_all(draft.program.read(path))]
-    modules = {path: [_found(draft, draft.source(path), each) for each in _cuda_modules(draft, path)] for path in files}
+    modules = {
+        path: [_found(draft, draft.source(path), each) for each in cuda_modules(draft.source(path))] for path in files
+    }
     covered = {file for found in modules.values() for each in found for file in each.files}
     for path in files:
         if path in covered:
@@ -212,10 +214,6 @@ def _is_rust(source: Source, made: str) -> bool:
 
 def _use(source: Source, each: Outcome) -> Use:
     return Use(source.path, source.line_of(each.start), each.what, each.outcome, each.note)
-
-
-def _cuda_modules(draft: _Draft, path: str) -> Iterable[Module]:
-    return cuda_modules(draft.source(path))
 
 
 def _found(draft: _Draft, source: Source, module: Module) -> _Found:
@@ -276,20 +274,22 @@ def _twin_of(draft: _Draft, source: Source, found: _Found) -> str | None:
 
 def _renamed_path(path: str, base: str, old: str, new: str) -> str:
     """Where the twin of a module's file is: beside it, under the renamed name."""
-    parent = PurePosixPath(base).parent
-    if PurePosixPath(base).name == "mod.rs":
-        parent = parent.parent
+    parent = _around(base)
     below = PurePosixPath(path).relative_to(parent)
     first = new + below.parts[0].removeprefix(old)
     return str(parent.joinpath(first, *(rename(part) for part in below.parts[1:])))
 
 
+def _around(base: str) -> PurePosixPath:
+    """The folder in which a module is declared whose own file is `base`."""
+    folder = PurePosixPath(base).parent
+    return folder.parent if PurePosixPath(base).name == "mod.rs" else folder
+
+
 def _twin_folder(files: tuple[str, ...], name: str) -> tuple[dict[str, str], str]:
     """The twins of a module whose name says nothing of CUDA, and which of them is the module."""
     base = files[0]
-    parent = PurePosixPath(base).parent
-    if PurePosixPath(base).name == "mod.rs":
-        parent = parent.parent
+    parent = _around(base)
     if len(files) == 1 and PurePosixPath(base).name != "mod.rs":
         entry = str(parent / f"{name}_rocm.rs")
         return {base: entry}, entry

@@ -10,6 +10,7 @@ from codegen.patch.git_format import unified_diff
 from codegen.report.diff_document import stat_lines
 from codegen.report.json_document import SCHEMA_VERSION
 from codegen.report.wording import plural
+from codegen.syntax.port_file import BY_HAND, LEFT, MIRRORED, STUB, WIDENED
 from codegen.terminal import shown
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from codegen.report.json_document import Document
     from codegen.workspace.port import Port
 
-ORDER = ("mirrored", "widened", "stub", "left", "by hand")
+ORDER = (MIRRORED, WIDENED, STUB, LEFT, BY_HAND)
 ALONE = "ROCm's code is compiled where the feature `cuda` is off: `{}` would be there twice"
 
 

@@ -210,8 +210,8 @@ CANDLE_DEVICE void map_anywhere(F f, u32 index, u32 end, const Layout<OPERANDS> 
   }
 }
 
-// y[i] = f(x[i]...). Threads of whole packs need no more than their number. Packs that
-// reach over the end of one row need rows of LANES elements.
+// y[i] = f(x[i]...). Threads of whole packs need no more than their number. Packs that reach over the end of one row
+// need rows of LANES elements.
 template <class F, class Out, u32 OPERANDS, class... In>
 CANDLE_DEVICE void map(F f, Packs packs, const Layout<OPERANDS> &layout, Out *__restrict__ y,
                        const In *__restrict__... x) {
