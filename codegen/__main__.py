@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from codegen.stopped import Stopped, interrupted
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""What a CI job that is cancelled and a terminal that is closed send."""
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""What a CI job that is cancelled and a terminal that is closed send; Windows has the first alone."""
 
 
 def main() -> None:

@@ -1,8 +1,7 @@
 """Files in folders that somebody else arranged: reached through no link, of regular files only, and bounded in size.
 
-A path is walked one component at a time, each opened relative to the one before it and none of them a link. So it does
-not matter what is put in the place of a folder between a look and the use of it. Paths are absolute; those above the
-folder in question were made free of links by `Path.resolve`.
+A path is walked one component at a time, and none of them is a link (folders.py says how). Paths are absolute; those
+above the folder in question were made free of links by `Path.resolve`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen import folders
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from codegen.folders import Folder
 
 LARGEST = 32 << 20
 """Bytes of a file that is read: a hundred times what the largest one of Candle has."""
@@ -24,10 +27,6 @@ MOST_NAMES = 20_000
 """Names in one folder that is listed."""
 Attributes = tuple[tuple[str, bytes], ...]
 """Extended attributes: names and values, access control lists among them."""
-
-# To search a folder needs no permission to list it, where the system has such descriptors.
-_SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +39,20 @@ class Found:
 
 
 @contextmanager
-def parent(path: Path) -> Iterator[tuple[int, str]]:
-    """A descriptor of the folder that `path` is in, and the name in it, which may be missing or a link.
+def parent(path: Path) -> Iterator[tuple[Folder, str]]:
+    """The opened folder that `path` is in, and the name in it, which may be missing or a link.
 
     Raises `OSError`: ELOOP where the folder is a link or lies behind one, ENOENT and ENOTDIR as the system does.
     """
-    with _folder(path.parent) as descriptor:
-        yield descriptor, path.name
+    with _folder(path.parent) as folder:
+        yield folder, path.name
 
 
 def status(path: Path) -> os.stat_result | None:
     """What is there, links not followed; None where nothing is. Raises `OSError` as `parent`."""
     try:
         with parent(path) as (folder, name):
-            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return folder.status(name)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -65,8 +64,8 @@ def read(path: Path, *, limit: int = LARGEST, attributes: bool = False) -> Found
     """
     try:
         with parent(path) as (folder, name):
-            _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
-            descriptor = os.open(name, _READ, dir_fd=folder)
+            _require_regular(folder.status(name), path)
+            descriptor = folder.open_file(name, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
     with os.fdopen(descriptor, "rb", buffering=0) as file:
@@ -85,46 +84,41 @@ def read(path: Path, *, limit: int = LARGEST, attributes: bool = False) -> Found
 
 def names(folder: Path) -> tuple[str, ...]:
     """The names in a folder, sorted; none where there is no folder. Raises `OSError` as `parent`, and for too many."""
-    try:
-        with _folder(folder) as search:
-            descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=search)
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
     found: list[str] = []
     try:
-        with os.scandir(descriptor) as entries:
-            for entry in entries:
-                found.append(entry.name)
+        with _folder(folder) as opened:
+            for name in opened.names():
+                found.append(name)
                 if len(found) > MOST_NAMES:
                     raise OSError(errno.EFBIG, f"more than {MOST_NAMES} names in it", str(folder))
-    finally:
-        os.close(descriptor)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
     return tuple(sorted(found))
 
 
 @contextmanager
-def _folder(path: Path) -> Iterator[int]:
+def _folder(path: Path) -> Iterator[Folder]:
     assert path.is_absolute(), path
     assert ".." not in path.parts, path
-    here = os.open(path.anchor, _SEARCH)
+    here = folders.opened(path.anchor)
     try:
         for depth, part in enumerate(path.parts[1:], 2):
             try:
-                inner = os.open(part, _SEARCH, dir_fd=here)
+                inner = here.inside(part)
             except OSError as error:
                 raise _explained(error, here, part, "/".join(path.parts[:depth])[1:]) from error
-            os.close(here)
+            here.close()
             here = inner
         yield here
     finally:
-        os.close(here)
+        here.close()
 
 
-def _explained(error: OSError, folder: int, part: str, path: str) -> OSError:
+def _explained(error: OSError, folder: Folder, part: str, path: str) -> OSError:
     """Opened as a folder, a link is "not a directory" to Linux."""
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         try:
-            if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
+            if folders.is_link(folder.status(part)):
                 return link_refused(path)
         except OSError:
             pass
@@ -137,7 +131,7 @@ def link_refused(path: str | Path) -> OSError:
 
 
 def _require_regular(found: os.stat_result, path: Path) -> None:
-    if stat.S_ISLNK(found.st_mode):
+    if folders.is_link(found):
         raise link_refused(path)
     if stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

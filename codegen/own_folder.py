@@ -13,18 +13,19 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from codegen import folders
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    from codegen.folders import Folder
 
 
 def read(folder: Path, name: str) -> bytes:
     """The file of that name. Raises `OSError` where it is missing, and EPERM where others could have written it."""
-    with _opened(folder) as descriptor:
-        found = os.open(name, _FILE, dir_fd=descriptor)
+    with _opened(folder) as opened:
+        found = opened.open_file(name, os.O_RDONLY)
     with os.fdopen(found, "rb") as file:
         status = os.fstat(found)
         if not stat.S_ISREG(status.st_mode):
@@ -36,16 +37,16 @@ def read(folder: Path, name: str) -> bytes:
 def write(folder: Path, name: str, content: bytes) -> None:
     """Makes or replaces the file, whole or not at all; the folder is made if need be. Raises `OSError` as `read`."""
     make(folder)
-    with _opened(folder) as descriptor:
+    with _opened(folder) as opened:
         part = f".{secrets.token_hex(8)}"
-        made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=descriptor)
+        made = opened.open_file(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(made, "wb") as file:
                 file.write(content)
-            os.rename(part, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+            opened.rename(part, opened, name)
         except BaseException:
             with suppress(OSError):
-                os.unlink(part, dir_fd=descriptor)
+                opened.unlink(part)
             raise
 
 
@@ -71,16 +72,18 @@ def objection(folder: Path) -> str | None:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    descriptor = os.open(folder, _FOLDER)
+def _opened(folder: Path) -> Iterator[Folder]:
+    opened = folders.opened(folder)
     try:
-        _require_ours(os.fstat(descriptor), folder)
-        yield descriptor
+        _require_ours(opened.status("."), folder)
+        yield opened
     finally:
-        os.close(descriptor)
+        opened.close()
 
 
 def _require_ours(status: os.stat_result, path: Path) -> None:
+    if not hasattr(os, "geteuid"):
+        return  # Windows has no such owners: what is below a user's profile is that user's
     if status.st_uid not in (os.geteuid(), 0):
         raise PermissionError(errno.EPERM, "belongs to another user", str(path))
     # Where each user has a group alone, as on Debian and Fedora, it has the user's number.

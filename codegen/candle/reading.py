@@ -10,12 +10,15 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from codegen import folders
 from codegen.errors import InputOutputError
 from codegen.tree_path import is_guarded, is_tree_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    from codegen.folders import Folder
 
 LARGEST_FILE = 2 << 20
 """Bytes. Candle's largest source has 250 KiB, and a parsed one takes two hundred times its size."""
@@ -28,7 +31,6 @@ DEEPEST = 100
 _REMEDY = "check that the tree is complete and can be read"
 _MADE = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 """Names of files that say of a folder that a program fills it."""
-_BELOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def read_below(root: Path, path: str, *, largest: int = LARGEST_FILE) -> bytes:
@@ -60,30 +62,30 @@ def read_below(root: Path, path: str, *, largest: int = LARGEST_FILE) -> bytes:
 @contextmanager
 def _opened(root: Path, path: str) -> Iterator[int]:
     """The file, opened one folder after the other, so that no link is followed below the root."""
-    *folders, name = path.split("/")
-    at = os.open(root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    *parents, name = path.split("/")
+    at = folders.opened(root, links=True)
     try:
-        for depth, folder in enumerate(folders):
-            _refuse_special(at, folder, "/".join(folders[: depth + 1]), stat.S_ISDIR)
-            inner = os.open(folder, _BELOW | os.O_DIRECTORY, dir_fd=at)
-            os.close(at)
+        for depth, folder in enumerate(parents):
+            _refuse_special(at, folder, "/".join(parents[: depth + 1]), stat.S_ISDIR)
+            inner = at.inside(folder)
+            at.close()
             at = inner
         _refuse_special(at, name, path, stat.S_ISREG)
-        inner = os.open(name, _BELOW, dir_fd=at)
+        file = at.open_file(name, os.O_RDONLY)
     except OSError as cause:
         cause.filename = str(root / path)
         raise
     finally:
-        os.close(at)
+        at.close()
     try:
-        yield inner
+        yield file
     finally:
-        os.close(inner)
+        os.close(file)
 
 
-def _refuse_special(folder: int, name: str, path: str, wanted: Callable[[int], bool]) -> None:
+def _refuse_special(folder: Folder, name: str, path: str, wanted: Callable[[int], bool]) -> None:
     """What is not looked at cannot be opened by mistake: opening a device may already do something."""
-    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    mode = folder.status(name).st_mode
     if not wanted(mode) and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise not_plain(path, mode)
 

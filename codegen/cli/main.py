@@ -49,7 +49,7 @@ COMMANDS = {
 }
 """Command and help line, in the order of the help page; `codegen.cli.<name>` holds it, with `_` for `-`."""
 
-READER_GONE = 128 + signal.SIGPIPE
+READER_GONE = 128 + getattr(signal, "SIGPIPE", 13)
 """Status of a process that this signal ends, as shells report it: the command has no result of its own."""
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from codegen.folders import Folder
+
+_HAS_OWNERS = hasattr(os, "fchown")
+"""Whether files have an owner, a group, and permission bits for each: not on Windows."""
 DEEPEST = 64
 """Folders in each other that are cleared away; candle-rocm makes about ten."""
 _WRITABLE = "give yourself write permission there (chmod u+w, or run as the owner), then run the command again"
@@ -51,7 +55,7 @@ class Disk:
 
     def make_folder(self, path: Path) -> None:
         with self._changing("create", path) as (folder, name):
-            os.mkdir(name, dir_fd=folder)
+            folder.make(name)
 
     def write(
         self,
@@ -66,28 +70,28 @@ class Disk:
         It gets the permission bits and extended attributes given and, where allowed, the owner.
         """
         with self._changing("create", path) as (folder, name):
-            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
+            descriptor = folder.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             with self._changing("write", path):
                 view = memoryview(content)
                 while view:
                     view = view[file.write(view) :]
-                if owner is not None and owner != (os.geteuid(), os.getegid()):
+                if owner is not None and _HAS_OWNERS and owner != (os.geteuid(), os.getegid()):
                     with suppress(PermissionError):
                         os.fchown(descriptor, *owner)
                 beneath.set_attributes(descriptor, attributes)
-                if mode is not None:
+                if mode is not None and _HAS_OWNERS:
                     os.fchmod(descriptor, mode)
             with self._changing("write", path):
                 self.flush(descriptor)
 
     def touch(self, path: Path) -> None:
         with self._changing("write", path) as (folder, name):
-            os.utime(name, dir_fd=folder, follow_symlinks=False)
+            folder.touch(name)
 
     def replace(self, source: Path, target: Path) -> None:
         with self._changing("write", target) as (to, name), beneath.parent(source) as (folder, old_name):
-            os.rename(old_name, name, src_dir_fd=folder, dst_dir_fd=to)
+            folder.rename(old_name, to, name)
 
     def exchange(self, source: Path, target: Path) -> bool:
         """Lets two files change places. False where the system cannot, and then nothing was done.
@@ -119,12 +123,12 @@ class Disk:
 
     def unlink(self, path: Path) -> None:
         with self._changing("delete", path) as (folder, name), suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
+            folder.unlink(name)
 
     def remove_folder(self, path: Path) -> None:
         """Removes an empty folder."""
         with self._changing("delete", path) as (folder, name):
-            os.rmdir(name, dir_fd=folder)
+            folder.remove(name)
 
     def drop(self, folder: Path) -> None:
         """Removes a folder where it is one, is reached through no link, and nothing is in it."""
@@ -169,7 +173,9 @@ class Disk:
     def sync(self, folder: Path) -> None:
         """Makes the names in `folder` survive a loss of power."""
         with self._changing("write", folder) as (parent, name):
-            descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+            descriptor = parent.to_flush(name)
+            if descriptor is None:
+                return
             try:
                 self.flush(descriptor)
             finally:
@@ -180,7 +186,7 @@ class Disk:
         os.fsync(descriptor)
 
     @contextmanager
-    def _changing(self, verb: str, path: Path) -> Iterator[tuple[int, str]]:
+    def _changing(self, verb: str, path: Path) -> Iterator[tuple[Folder, str]]:
         try:
             self.step(verb, path)
             with beneath.parent(path) as found:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from codegen import beneath
+from codegen import beneath, file_locks, folders
 from codegen.errors import CandleRocmError, Conflict, InputOutputError
 from codegen.record.disk import remedy_for
 from codegen.record.home import IGNORE_ALL, Home, is_own_folder, reading
@@ -31,7 +30,7 @@ def locked(root: Path, disk: Disk) -> Iterator[Home]:
     if not root.is_dir():
         raise InputOutputError(f"{root} is not a folder", remedy="give the root of a Candle tree")
     home = Home.of(root)
-    descriptor = _lock(home, disk)
+    held = os.fdopen(_lock(home, disk), "rb", buffering=0)
     try:
         with reading(home.ignore):
             ignore = beneath.status(home.ignore)
@@ -44,9 +43,11 @@ def locked(root: Path, disk: Disk) -> Iterator[Home]:
         try:
             with suppress(CandleRocmError):  # a leftover harms nobody, and the next one to write removes it
                 if not _is_used(home):
+                    if not folders.HAS_DESCRIPTORS:  # Windows deletes no open file
+                        held.close()
                     _remove_home(home, disk)
         finally:
-            os.close(descriptor)
+            held.close()
 
 
 def is_locked(root: Path) -> bool:
@@ -57,14 +58,11 @@ def is_locked(root: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return file_locks.is_taken(descriptor)
     except OSError:
         return False
     finally:
         os.close(descriptor)
-    return False
 
 
 def busy(root: Path) -> Conflict:
@@ -81,7 +79,7 @@ def _is_used(home: Home) -> bool:
 def _open(home: Home, how: int) -> int:
     """The open file of the lock. Raises `OSError`, also where it is a link or no file."""
     with beneath.parent(home.lock) as (folder, name):
-        descriptor = os.open(name, how | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666, dir_fd=folder)
+        descriptor = folder.open_file(name, how)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(home.lock))
@@ -108,7 +106,7 @@ def _lock(home: Home, disk: Disk) -> int:
                 f"cannot open {home.lock}: {error.strerror}", remedy=remedy_for(error.errno, "delete it")
             ) from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file_locks.take(descriptor)
             now = beneath.status(home.lock)
             if now is not None and os.path.samestat(os.fstat(descriptor), now):
                 return descriptor

@@ -488,7 +488,7 @@ def _require_replaceable(target: Path, found: _Found, *, gone: bool) -> None:
     of the second the old bytes would stay, which does not matter where the file is to be gone.
     """
     with reading(target), beneath.parent(target) as (folder, name):
-        writable = os.access(name, os.W_OK, dir_fd=folder)
+        writable = folder.may_write(name)
     if not writable:
         raise InputOutputError(f"cannot write {target}: it is write-protected", remedy=remedy_for(errno.EACCES))
     if not gone and found.status is not None and found.status.st_nlink > 1:

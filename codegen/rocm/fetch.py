@@ -12,7 +12,6 @@ Each part has a packages.json: what it was made from. A part is fetched again wh
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from codegen import file_locks
 from codegen.errors import InputOutputError, ToolchainMissing
 from codegen.paths import build_folder
 from codegen.rocm.apt import MIRROR_VARIABLE, PrivateApt, debian_mirror, unpack_deb
@@ -181,5 +181,5 @@ def _locked(base: Path) -> Iterator[None]:
     """One process at a time fetches; a second one waits and then finds everything there."""
     base.mkdir(parents=True, exist_ok=True)
     with (base / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        file_locks.wait_for(file.fileno())
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import tomllib
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codegen import file_locks
 from codegen.candle import lock
 from codegen.candle.members import is_pattern, matching
 from codegen.errors import InputOutputError
@@ -62,10 +62,10 @@ class ScratchTree:
         self.target_dir.mkdir(parents=True, exist_ok=True)
         with (self.target_dir / TURN).open("w", encoding="ascii") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file_locks.take(file.fileno())
             except BlockingIOError:
                 on_message("waiting for another verification with the same folder")
-                fcntl.flock(file, fcntl.LOCK_EX)
+                file_locks.wait_for(file.fileno())
             yield
 
     def _copy(self, source: Path, overlay: Mapping[str, bytes | None]) -> Iterator[str]:
