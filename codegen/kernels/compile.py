@@ -63,11 +63,13 @@ def compile_kernels(
     folder: Path | None = None,
     *,
     jobs: int | None = None,
+    options: Sequence[str] = (),
     progress: Callable[[CodeObject], None] = lambda _: None,
 ) -> tuple[CodeObject, ...]:
     """Code objects of every family for every architecture, in that order; only what changed is compiled.
 
-    `jobs` compilers run at a time, by default one per processor. `progress` hears of each code object from any thread.
+    `jobs` compilers run at a time, by default one per processor. `options` are told to the compiler besides its usual
+    ones. `progress` hears of each code object from any thread.
 
     Raises:
         KernelRejected: the compiler refuses sources; every error is listed once, at the spec's line that made it.
@@ -80,7 +82,7 @@ def compile_kernels(
             remedy="code objects from this folder are run: make sure that it is yours and that nobody else can write "
             "to it (chmod go-w), or choose another",
         )
-    build = _Build(toolchain, folder, sources, Origins.with_headers_of(sources))
+    build = _Build(toolchain, folder, sources, Origins.with_headers_of(sources), tuple(options))
     try:
         build.write_sources()
         with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
@@ -131,6 +133,7 @@ class _Build:
     folder: Path
     sources: Sources
     origins: Origins
+    options: tuple[str, ...]
 
     def write_sources(self) -> None:
         """Write the sources that changed: a precompiled header and an editor's index go by a file's time."""
@@ -194,7 +197,7 @@ class _Build:
         return code
 
     def _command(self, architecture: str) -> list[str]:
-        return [*self.toolchain.command(architecture), *OPTIONS, *_REPRODUCIBLE, "-I."]
+        return [*self.toolchain.command(architecture), *OPTIONS, *_REPRODUCIBLE, *self.options, "-I."]
 
     def _run(self, command: list[str]) -> CompletedProcess[bytes]:
         try:

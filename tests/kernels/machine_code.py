@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import re
+import struct
+import subprocess
 from ctypes import Structure, byref, c_char_p, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,10 +21,10 @@ from codegen.kernels.code_object import read_arguments
 from codegen.kernels.compile import compile_kernels
 from codegen.kernels.render import Source, Sources
 from codegen.paths import repository_root
+from codegen.rocm.disassembler import find_disassembler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from codegen.device.hip import Launch
     from codegen.kernels.code_object import KernelArgument
@@ -112,10 +117,12 @@ class Card:
 
 
 class MachineCode:
-    """A code object of a card, in place of a `Module`."""
+    """A code object of a card, in place of a `Module`; `sources` are what it was compiled of."""
 
-    def __init__(self, card: Card, path: Path) -> None:
+    def __init__(self, card: Card, path: Path, sources: Sources | None = None) -> None:
         self._card = card
+        self._path = path
+        self._sources = sources
         self._arguments = read_arguments(path)
         code = path.read_bytes()
         self._code = c_void_p(library().amdgpu_load(card.architecture.encode(), code, c_size_t(len(code))))
@@ -138,8 +145,16 @@ class MachineCode:
             c_uint64(self._card.patience),
         )
         if executed < 0:
-            raise HipError("hipModuleLaunchKernel", FAILED, library().amdgpu_problem().decode())
+            raise HipError("hipModuleLaunchKernel", FAILED, self._with_line(library().amdgpu_problem().decode()))
         self._card.executed += executed
+
+    def _with_line(self, problem: str) -> str:
+        """A problem, with the line of the source behind the instruction's address where that is known."""
+        address = re.search(r"at (0x[0-9a-f]+): ", problem)
+        if address is None or self._sources is None:
+            return problem
+        line = source_line(self._sources, self._card.architecture, self._path, int(address[1], 16))
+        return f"{problem[: address.end() - 2]} ({line}){problem[address.end() - 2 :]}" if line else problem
 
     def instructions(self) -> list[tuple[str, int, bool]]:
         """Name and bytes of each, one after another, and whether it has been executed."""
@@ -157,6 +172,41 @@ class MachineCode:
         """Gives the code back."""
         self._card.note(self.reached())
         library().amdgpu_unload(self._code)
+
+
+def source_line(sources: Sources, architecture: str, code: Path, address: int) -> str | None:
+    """Which line of a kernel's source an instruction was made of, as FILE:LINE; None where the compiler does not say.
+
+    What is executed has no table of lines, as what users run has none. So it is compiled once more with one, and has to
+    come out the same.
+    """
+    toolchain = real_toolchain()
+    with TemporaryDirectory() as folder:
+        options = ("-gline-tables-only",)
+        (told,) = compile_kernels(sources, [architecture], toolchain, Path(folder), options=options)
+        if text_of(told.path.read_bytes()) != text_of(code.read_bytes()):
+            return None
+        span = (f"--start-address={address}", f"--stop-address={address + 4}")
+        command = [str(find_disassembler(toolchain)), "--disassemble", "--line-numbers", *span, str(told.path)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^; (\S+:\d+)$", shown, re.MULTILINE)
+    return lines[-1] if lines else None
+
+
+def text_place(code: bytes) -> tuple[int, int]:
+    """Where the instructions begin in the file of a code object, and end."""
+    start, count = struct.unpack_from("<Q", code, 40)[0], struct.unpack_from("<H", code, 60)[0]
+    for index in range(count):
+        header = struct.unpack_from("<IIQQQQ", code, start + 64 * index)
+        if header[1] == 1 and header[2] & 4:  # of the program, to be executed
+            return header[4], header[4] + header[5]
+    raise AssertionError("no instructions")
+
+
+def text_of(code: bytes) -> bytes:
+    """The instructions of a code object."""
+    first, end = text_place(code)
+    return code[first:end]
 
 
 def packed_arguments(declared: tuple[KernelArgument, ...], launch: Launch) -> bytes:
@@ -189,7 +239,7 @@ class CompiledKernels(Kernels):
     def _compiled(self, sources: Sources, name: str, text: str) -> MachineCode:  # type: ignore[override]
         alone = Sources(sources.headers, (Source(name, text, None, ()),))
         (code,) = compile_kernels(alone, [self.device.architecture], real_toolchain())
-        return MachineCode(self.device, code.path)  # type: ignore[arg-type]
+        return MachineCode(self.device, code.path, alone)  # type: ignore[arg-type]
 
     def executed(self) -> dict[str, Any]:
         """What has been executed: instructions, each once for a wave, and of each name how many there are."""

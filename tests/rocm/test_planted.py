@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from kernels.machine_code import Card, MachineCode
+from kernels.machine_code import Card, MachineCode, text_place
 from rocm_toolchain import real_toolchain
 
 from codegen.device.hip import HipError, Launch
@@ -104,16 +103,6 @@ def is_right(card: str, code: bytes, folder: Path) -> bool:
     return bool((sums == wanted).all() and (bits == x.max(axis=1)).all())
 
 
-def section(code: bytes) -> tuple[int, int]:
-    """Where the instructions begin in the file, and end."""
-    start, count = struct.unpack_from("<Q", code, 40)[0], struct.unpack_from("<H", code, 60)[0]
-    for index in range(count):
-        header = struct.unpack_from("<IIQQQQ", code, start + 64 * index)
-        if header[1] == 1 and header[2] & 4:  # of the program, to be executed
-            return header[4], header[4] + header[5]
-    raise AssertionError("no instructions")
-
-
 def test_it_is_right(kernel: tuple[str, bytes], tmp_path: Path) -> None:
     assert is_right(*kernel, tmp_path)
 
@@ -139,7 +128,7 @@ FEWEST = 90
 def test_an_instruction_that_is_gone_is_noticed(kernel: tuple[str, bytes], tmp_path: Path) -> None:
     """By a wrong result, or by an error: a register that is used before its wait, LDS that waves race for."""
     card, code = kernel
-    (start, _), (_, _, instructions) = section(code), run(card, code, tmp_path)
+    (start, _), (_, _, instructions) = text_place(code), run(card, code, tmp_path)
     tried, unnoticed, place = 0, [], start
     for name, size, is_reached in instructions:
         if is_reached and name.startswith(TOLD) and name not in HINTS:
@@ -155,7 +144,7 @@ def test_an_instruction_that_is_gone_is_noticed(kernel: tuple[str, bytes], tmp_p
 def test_waves_that_do_not_meet_are_noticed(kernel: tuple[str, bytes], tmp_path: Path) -> None:
     """Without the first barrier, waves load from LDS what others may not have stored."""
     card, code = kernel
-    (start, _), (_, _, instructions) = section(code), run(card, code, tmp_path)
+    (start, _), (_, _, instructions) = text_place(code), run(card, code, tmp_path)
     places = np.cumsum([0, *(size for _, size, _ in instructions)])
     first = (
         next(place for place, (name, _, _) in zip(places, instructions, strict=False) if name == "S_BARRIER") + start
