@@ -49,6 +49,7 @@ def test_variables_of_others_in_the_table_are_read_too() -> None:
     assert others == {
         "ROCM_PATH",
         "HIP_PATH",
+        "ROCBLAS_USE_HIPBLASLT",
         "HIP_VISIBLE_DEVICES",
         "ROCR_VISIBLE_DEVICES",
         "SKIP_BINDGEN",

@@ -351,7 +351,9 @@ mod copies {
         let slice = device.clone_htod(&numbers)?;
         assert_eq!((slice.len(), slice.num_bytes()), (1009, 8072));
         assert_eq!(device.clone_dtoh(&slice)?, numbers);
-        assert_eq!(device.clone_dtoh(&slice.try_clone()?)?, numbers);
+        for copy in [slice.try_clone()?, slice.clone()] {
+            assert_eq!(device.clone_dtoh(&copy)?, numbers);
+        }
         let storage = RocmStorage::wrap_rocm_slice(slice, device.clone());
         assert_eq!((storage.dtype(), storage.size()), (DType::F64, 8072));
         assert_eq!(device.clone_dtoh(storage.as_rocm_slice::<f64>()?)?, numbers);

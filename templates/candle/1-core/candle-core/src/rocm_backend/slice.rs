@@ -262,6 +262,16 @@ fn after(later: &RocmStream, earlier: &RocmStream) {
     }
 }
 
+impl<T: DeviceRepr> Clone for RocmSlice<T> {
+    /// As [`RocmSlice::try_clone`]. Panics where that fails, for want of memory for instance.
+    fn clone(&self) -> Self {
+        match self.try_clone() {
+            Ok(copy) => copy,
+            Err(error) => panic!("cannot copy memory of the device: {error}"),
+        }
+    }
+}
+
 impl<T> RocmSlice<T> {
     /// The memory as elements; bytes that make no whole element are left out.
     pub(super) fn new(memory: DeviceMemory) -> Self {

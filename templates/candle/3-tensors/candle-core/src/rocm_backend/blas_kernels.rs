@@ -55,12 +55,33 @@ impl Multiplier {
                 }
                 Err(error) => Err(error),
             },
-            Some("rocblas") => serves().map(|()| Self::Rocblas),
-            Some("own") => Ok(Self::Own),
-            Some(other) => Err(RocmError::Other(format!(
-                "{CHOICE_VARIABLE} is `{other}`: expected `rocblas` or `own`"
-            ))),
+            Some(name) => match Self::named(name) {
+                Some(Self::Rocblas) => serves().map(|()| Self::Rocblas),
+                Some(Self::Own) => Ok(Self::Own),
+                None => Err(RocmError::Other(format!(
+                    "{CHOICE_VARIABLE} is `{name}`: expected `rocblas` or `own`"
+                ))),
+            },
         }
+    }
+
+    /// As users name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Rocblas => "rocblas",
+            Self::Own => "own",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        [Self::Rocblas, Self::Own]
+            .into_iter()
+            .find(|each| each.name() == name)
+    }
+
+    /// Whether the user has said which it is to be.
+    pub(super) fn is_chosen() -> bool {
+        env::var_os(CHOICE_VARIABLE).is_some_and(|value| !value.is_empty())
     }
 }
 

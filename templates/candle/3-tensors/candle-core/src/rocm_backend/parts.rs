@@ -7,6 +7,7 @@ use super::hip::HipResult;
 use super::kernels::Loader;
 #[cfg(feature = "rocm-miopen")]
 use super::miopen::Miopen;
+use super::product_choice::Choices;
 use super::queue::Queue;
 #[cfg(feature = "rocm-rccl")]
 use super::rccl;
@@ -19,6 +20,7 @@ pub(super) struct GpuParts {
     pub(super) queues: Mutex<Vec<Weak<Queue>>>,
     pub(super) kernels: Loader,
     pub(super) multiplier: OnceLock<Multiplier>,
+    pub(super) choices: Choices,
     #[cfg(feature = "rocm-miopen")]
     pub(super) rocblas_serves: OnceLock<bool>,
 }
@@ -29,6 +31,7 @@ impl GpuParts {
             queues: Mutex::default(),
             kernels: Loader::new(&properties.gcn_arch_name),
             multiplier: OnceLock::new(),
+            choices: Choices::default(),
             #[cfg(feature = "rocm-miopen")]
             rocblas_serves: OnceLock::new(),
         }

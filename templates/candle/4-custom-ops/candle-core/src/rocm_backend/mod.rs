@@ -39,6 +39,7 @@ mod opened;
 pub mod ops;
 mod parts;
 pub(crate) mod plan;
+mod product_choice;
 mod queue;
 #[cfg(feature = "rocm-rccl")]
 pub mod rccl;

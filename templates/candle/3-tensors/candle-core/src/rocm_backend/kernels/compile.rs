@@ -63,7 +63,7 @@ impl Compiler {
         unit: &Unit<'_>,
         load: fn(&[u8]) -> HipResult<Module>,
     ) -> HipResult<Module> {
-        let entry = Entry::new(unit.architecture, unit.file, self.key(unit));
+        let entry = Entry::new(unit.architecture, unit.file, self.key(unit), "hsaco");
         if let Some(code) = entry.as_ref().and_then(Entry::read) {
             // What another runtime of the same version has compiled may not do for this one; then it is compiled again.
             match load(&code) {
@@ -242,7 +242,7 @@ mod tests {
             architecture: architecture.split(':').next().unwrap_or_default(),
         };
         let compiler = Compiler::find()?;
-        let entry = Entry::new(unit.architecture, unit.file, compiler.key(&unit));
+        let entry = Entry::new(unit.architecture, unit.file, compiler.key(&unit), "hsaco");
         let Some(entry) = entry else { return Ok(()) };
         entry.write(b"no code object");
         compiler.load(&unit, Module::load)?;

@@ -1,4 +1,5 @@
-//! Code objects that earlier runs have compiled, in files that several processes may read and write at a time.
+//! Code objects that earlier runs have compiled, and what they have measured, in files that several processes may read
+//! and write at a time.
 //!
 //! A file's name has a hash of everything that its contents depend on, so nothing in it ever goes stale. It is written
 //! under another name and renamed when it is complete, and ends with a hash of itself, so that what a crash has left is
@@ -20,25 +21,25 @@ const FORCE_VARIABLE: &str = "CANDLE_ROCM_FORCE_RECOMPILE";
 /// Bytes of the hash at the end of a file.
 const TRAILER: usize = 16;
 
-/// A place on the disk for one code object.
-pub(super) struct Entry {
+/// A place on the disk for one code object, or for one result of a measurement.
+pub(crate) struct Entry {
     path: PathBuf,
 }
 
 impl Entry {
-    /// The place for what `key` stands for; `None` if the user has no folder for such things.
-    pub(super) fn new(architecture: &str, name: &str, key: Hash128) -> Option<Self> {
+    /// The place for what `key` stands for, in a file with that ending; `None` if the user has no folder for such things.
+    pub(super) fn new(architecture: &str, name: &str, key: Hash128, ending: &str) -> Option<Self> {
         let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let folder: String = architecture.chars().map(safe).collect();
         let name: String = name.chars().map(safe).collect();
         let path = folder_of_user(|name| env::var_os(name))?
             .join(folder)
-            .join(format!("{name}-{key}.hsaco"));
+            .join(format!("{name}-{key}.{ending}"));
         Some(Self { path })
     }
 
-    /// The code object, if there is one and it is complete.
-    pub(super) fn read(&self) -> Option<Vec<u8>> {
+    /// What is there, if it is complete.
+    pub(crate) fn read(&self) -> Option<Vec<u8>> {
         if is_forced(env::var_os(FORCE_VARIABLE).as_deref()) {
             return None;
         }
@@ -47,8 +48,8 @@ impl Entry {
         (trailer == Hash128::of(&code).to_bytes()).then_some(code)
     }
 
-    /// Keeps a code object for later runs, if it can.
-    pub(super) fn write(&self, code: &[u8]) {
+    /// Keeps it for later runs, if it can.
+    pub(crate) fn write(&self, code: &[u8]) {
         static WRITES: AtomicU64 = AtomicU64::new(0);
         let number = WRITES.fetch_add(1, Ordering::Relaxed);
         let mut name = OsString::from(&self.path);
@@ -57,7 +58,7 @@ impl Entry {
         let written =
             write_file(&unfinished, code).and_then(|()| fs::rename(&unfinished, &self.path));
         if written.is_err() {
-            // Another run tries again; this one has its code object.
+            // Another run tries again; this one has what it needs.
             let _ = fs::remove_file(&unfinished);
         }
     }
@@ -185,7 +186,7 @@ mod tests {
             return;
         }
         let place = |architecture, name| {
-            let entry = Entry::new(architecture, name, Hash128::EMPTY);
+            let entry = Entry::new(architecture, name, Hash128::EMPTY, "hsaco");
             entry.expect("there is a folder").path
         };
         let folder = Path::new("kept here").join("gfx90a-sramecc--xnack-");

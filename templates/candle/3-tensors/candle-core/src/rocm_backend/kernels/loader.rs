@@ -1,10 +1,13 @@
 //! The kernels of one GPU, loaded at first use and found by number from then on.
 use super::compile::{Compiler, Unit};
+use super::disk_cache::Entry;
+use super::hash::Hash128;
 use super::module::{Function, Module};
 use super::prebuilt::Prebuilt;
 use super::sources::{HEADERS, SOURCES};
 use crate::rocm_backend::gpu::lock;
 use crate::rocm_backend::hip::HipResult;
+use crate::rocm_backend::loaded;
 use crate::rocm_backend::plan::table::FAMILIES;
 use crate::rocm_backend::plan::{Family, Kernel, Tuning};
 use crate::rocm_backend::{api, RocmError};
@@ -71,6 +74,19 @@ impl Loader {
     /// Whose numbers the kernels have.
     pub(crate) fn tuning(&self) -> Tuning {
         self.tuning
+    }
+
+    /// The place on the disk for which is faster for `what` on this GPU: the family's kernels as they are now, or the library
+    /// as it is loaded.
+    pub(crate) fn choice(&self, family: &Family, library: &str, what: &str) -> Option<Entry> {
+        let headers = HEADERS.iter().map(|(_, text)| *text);
+        let sources = headers.chain([SOURCES[family.number]]);
+        let key = sources.fold(Hash128::EMPTY.field(what), Hash128::field);
+        let key = loaded::files_of(library).iter().fold(key, |key, file| {
+            let file = file.canonicalize();
+            key.field(&file.map_or_else(|_| String::new(), |file| file.display().to_string()))
+        });
+        Entry::new(&self.architecture, family.name, key, "choice")
     }
 
     /// The kernel's function. The first call for a family compiles or reads it, for which the caller has made the GPU

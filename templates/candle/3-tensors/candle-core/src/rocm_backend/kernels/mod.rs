@@ -10,6 +10,7 @@ mod prebuilt;
 mod sources;
 
 pub(super) use architecture::{override_for, processor};
+pub(crate) use disk_cache::Entry;
 pub(crate) use loader::Loader;
 pub(crate) use metadata::Parameter;
 pub(crate) use module::{Function, Module};

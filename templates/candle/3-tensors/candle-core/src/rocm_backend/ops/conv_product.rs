@@ -65,8 +65,10 @@ pub(super) struct PixelProduct<'a> {
 impl PixelProduct<'_> {
     pub(super) fn multiply(&self, y: Pointer) -> Result<()> {
         let factors = (self.kernels.matrices(), self.pixels.matrices());
+        let device = self.convolution.device;
         Ok(multiply(
-            self.convolution.device,
+            device,
+            device.gpu().multiplier()?,
             self.types,
             factors.0,
             factors.1,
@@ -126,6 +128,7 @@ impl Unfolding<'_> {
             let written = y.offset(first * channels * pixels * x.size);
             multiply(
                 device,
+                device.gpu().multiplier()?,
                 self.types,
                 kernels.matrices(),
                 windows.matrices(),
@@ -158,7 +161,14 @@ impl Folding<'_> {
         let ([batch, length, _], [_, _, pixel]) = (self.pixels.shape, self.kernels.shape);
         let windows = uninit(batch * length * pixel, *dtype, device)?;
         let factors = (self.pixels.matrices(), self.kernels.matrices());
-        multiply(device, self.types, factors.0, factors.1, windows.pointer())?;
+        multiply(
+            device,
+            device.gpu().multiplier()?,
+            self.types,
+            factors.0,
+            factors.1,
+            windows.pointer(),
+        )?;
         let taps = window.kernel[1];
         let images = Images {
             shape: [batch, *channels, length, taps],

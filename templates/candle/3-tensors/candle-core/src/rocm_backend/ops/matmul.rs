@@ -8,12 +8,16 @@ use crate::rocm_backend::blas_kernels::Multiplier;
 use crate::rocm_backend::hip::HipResult;
 use crate::rocm_backend::plan::table::{matmul::MATMUL, MAX_RANK};
 use crate::rocm_backend::plan::{self, Merged, Pointer, View};
+use crate::rocm_backend::product_choice;
 #[cfg(test)]
 use crate::rocm_backend::testing;
 use crate::rocm_backend::{RocmDevice, RocmError, RocmStorage};
 use crate::{Error, Layout, Result, Shape};
 
 const OP: &str = "matmul";
+
+/// Rows that count one by one: for these, code is the more different the fewer they are.
+const FEW_ROWS: usize = 16;
 
 /// The most rows that batches are stacked to.
 const MAX_ROWS: usize = i32::MAX as usize;
@@ -32,20 +36,55 @@ pub(crate) fn matmul(
     if b * m * n == 0 || k == 0 {
         return zeros_impl(device, &Shape::from((b, m, n)), dtype);
     }
-    let ordered = |x| match device.gpu().multiplier()? {
-        Multiplier::Rocblas => Ordered::of(x),
-        Multiplier::Own => Ok(Ordered::Given(x)),
+    let multiplied = |by: Multiplier| {
+        let ordered = |x| match by {
+            Multiplier::Rocblas => Ordered::of(x),
+            Multiplier::Own => Ok(Ordered::Given(x)),
+        };
+        let (left, right) = (ordered(lhs)?, ordered(rhs)?);
+        let y = uninit(b * m * n, dtype, device)?;
+        let (left, right) = (left.matrices(), right.matrices());
+        multiply(device, by, types, left, right, y.pointer())?;
+        Ok(y)
     };
-    let (left, right) = (ordered(lhs)?, ordered(rhs)?);
-    let y = uninit(b * m * n, dtype, device)?;
-    multiply(
-        device,
-        types,
-        left.matrices(),
-        right.matrices(),
-        y.pointer(),
-    )?;
-    Ok(y)
+    let usual = device.gpu().multiplier()?;
+    let is_open = usual == Multiplier::Rocblas && product_choice::is_asked_for();
+    if !is_open || MATMUL.kernel(&[types.element()]).is_none() {
+        return multiplied(usual);
+    }
+    let kind = kind_of(types, (b, m, n, k), lhs, rhs);
+    multiplied(device.faster(&kind, |by| multiplied(by).map(drop))?)
+}
+
+/// What products have in common that take about as long: the sizes, of which many rows and many matrices count by powers of
+/// two, and how the factors lie.
+fn kind_of(
+    types: Types,
+    (b, m, n, k): (usize, usize, usize, usize),
+    lhs: Operand<'_>,
+    rhs: Operand<'_>,
+) -> String {
+    let lie = |x: Operand<'_>| {
+        let strides = x.layout.stride();
+        let matrices = &strides[..strides.len() - 2];
+        let count = match matrices.iter().all(|&stride| stride == 0) {
+            true => "one",
+            false => "each",
+        };
+        match Matrices::from(x).factor() {
+            Some(factor) if factor.by_columns => format!("{count} by columns"),
+            Some(_) => format!("{count} by rows"),
+            None => format!("{count} with gaps"),
+        }
+    };
+    let (element, b) = (types.element(), b.next_power_of_two());
+    let m = if m <= FEW_ROWS {
+        m
+    } else {
+        m.next_power_of_two()
+    };
+    let (left, right) = (lie(lhs), lie(rhs));
+    format!("{element:?}, {b} of {m} x {n} x {k}, {left}, {right}")
 }
 
 /// Matrices in memory, any number of them: the last two dimensions are rows and columns.
@@ -122,12 +161,13 @@ impl<'a> Ordered<'a> {
 /// and `y` is contiguous memory for the result.
 pub(super) fn multiply(
     device: &RocmDevice,
+    by: Multiplier,
     types: Types,
     left: Matrices<'_>,
     right: Matrices<'_>,
     y: Pointer,
 ) -> HipResult<()> {
-    if device.gpu().multiplier()? == Multiplier::Own {
+    if by == Multiplier::Own {
         let kernel = MATMUL.kernel(&[types.element()]);
         let refusal = || RocmError::from(format!("no kernel multiplies {:?}", types.element()));
         let [left, right] = [left, right].map(|factor| plan::Operand {
