@@ -10,6 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from codegen.candle.archive import unpack
+from codegen.candle.lock import FILE, packages
+from codegen.candle.program import CANDLE
+from codegen.candle.registry import connect
 from codegen.paths import repository_root
 from codegen.verify.cargo import UNOPTIMISED
 from codegen.verify.device_use import RECORD, DeviceUse, read_use
@@ -40,6 +44,23 @@ def patched_candle(folder: Path, release: str, *options: str) -> Path:
         applied = candle_rocm("apply", folder, *options)
         assert applied.code == 0, applied.stderr
     return folder
+
+
+def published_source(folder: Path, name: str, version: str, release: str, candle: Path) -> None:
+    """A published crate as it is in the registry, with `use --write` for a patched Candle.
+
+    `release` is Candle's, and has to be one that the crate's own manifest allows.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    registry = connect()
+    (entry,) = (each for each in registry.entries(name) if each.version == version)
+    unpack(registry.download(entry), name, version, folder)
+    for each in packages((folder / FILE).read_text(encoding="utf-8"), CANDLE):
+        update = ["cargo", "update", "--quiet", "--package", each.name, "--precise", release]
+        done = subprocess.run(update, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+    used = candle_rocm("use", folder, "--candle", candle, "--write")
+    assert used.code == 0, used.stderr
 
 
 def with_patch(program: Path, candle: Path) -> None:

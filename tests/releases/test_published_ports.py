@@ -6,7 +6,6 @@ None of their text is kept here: they come from the registry when the test runs.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,14 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from made_up import tree_hash
 
-from codegen.candle.archive import unpack
-from codegen.candle.lock import FILE, packages
-from codegen.candle.program import CANDLE
-from codegen.candle.registry import connect
+from codegen.candle.lock import FILE
 from codegen.verify.cargo import UNOPTIMISED
 from releases.command_line import candle_rocm
 from releases.cover import FULL
-from releases.programs import patched_candle
+from releases.programs import patched_candle, published_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,15 +59,9 @@ def cargo(folder: Path, target: Path, *arguments: str) -> None:
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
 def test_the_mechanical_part_of_a_port_compiles(crate: Crate, work: Path) -> None:
     candle = patched_candle(work / "programs" / f"candle-{crate.candle}-ports", crate.candle)
-    folder, lock = work / "programs" / f"port-{crate.name}", work / "programs" / f"port-{crate.name}" / FILE
-    shutil.rmtree(folder, ignore_errors=True)
-    registry = connect()
-    (entry,) = (each for each in registry.entries(crate.name) if each.version == crate.version)
-    unpack(registry.download(entry), crate.name, crate.version, folder)
-    for each in packages(lock.read_text(encoding="utf-8"), CANDLE):
-        cargo(folder, work / "target", "update", "--quiet", "--package", each.name, "--precise", crate.candle)
-    used = candle_rocm("use", folder, "--candle", candle, "--write")
-    assert used.code == 0, used.stderr
+    folder = work / "programs" / f"port-{crate.name}"
+    published_source(folder, crate.name, crate.version, crate.candle, candle)
+    lock = folder / FILE
     before, locked = tree_hash(folder), lock.read_bytes()
 
     written = candle_rocm("port", folder, "--write")
