@@ -67,8 +67,11 @@ test: setup ## Run every test: tool, kernels, the backend, patched Candle releas
 candle: setup
 	@status=0; for part in $(CANDLE_PARTS); do $(MAKE) $$part || status=$$?; done; exit $$status
 
-# Files of them that are left out, as --ignore=FILE; without this variable, none.
+# What is left out of a part, as --ignore=FILE or --deselect=TEST; without these variables, nothing.
 UNIT_LEAVES ?=
+KERNEL_LEAVES ?=
+ROCM_LEAVES ?=
+RELEASE_LEAVES ?=
 
 unit: setup ## Run the tool's own tests (minutes).
 	$(BIN)/pytest -n auto tests/unit tests/golden $(UNIT_LEAVES)
@@ -112,7 +115,7 @@ rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian'
 code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD architectures (or ARCH), decode them; check specs/hip_api.yaml.
 	$(BIN)/candle-rocm kernels build --arch $(ARCH)
 	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
-	$(BIN)/pytest -n 2 --dist loadfile tests/rocm
+	$(BIN)/pytest -n 2 --dist loadfile tests/rocm $(ROCM_LEAVES)
 
 # The kernel tests whose machine code is executed for cards with waves of 32 and of 64; without this variable, all.
 MACHINE_CODE ?= tests/kernels
@@ -143,7 +146,7 @@ kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated de
 	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator
 	cargo test --quiet --release --locked --manifest-path nvidia/Cargo.toml --target-dir build/nvidia
 	cargo test --quiet --release --locked --manifest-path planner/Cargo.toml --target-dir build/planner
-	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels
+	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels $(KERNEL_LEAVES)
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
 	$(BIN)/pytest tests/backend
@@ -186,7 +189,7 @@ build/tools/bin/cargo-mutants:
 	cargo install --quiet --locked cargo-mutants --version $(CARGO_MUTANTS) --root build/tools
 
 releases: setup emulator ## Patch real Candle releases; build and test them as cover.txt lists (RELEASES="0.9.1 0.11.1": only these).
-	$(BIN)/pytest -raP tests/releases --ignore tests/releases/newest
+	$(BIN)/pytest -raP tests/releases --ignore tests/releases/newest $(RELEASE_LEAVES)
 
 newest-release: setup emulator amdgpu rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
 	$(BIN)/pytest -raP tests/releases/newest

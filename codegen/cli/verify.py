@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,6 +157,7 @@ def command(
             waiting=waiting_tests(specs.phases, plan.release, present),
             pins=specs.candle.pins_of(plan.release),
             test_timeout=test_timeout or TEST_TIMEOUT,
+            at_once=min(len(device.passes), os.cpu_count() or 1) if device.emulated else 1,
             on_message=watch.message,
         )
         results = run_steps(

@@ -62,10 +62,12 @@ def run_tests(
     log: Callable[[str], None],
     choose: Callable[[str], bool] = lambda _name: True,
     on_message: Callable[[str], None] = lambda _line: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> TestRun:
     """Run those of a binary's tests that `choose` takes.
 
-    A test may take `limit` seconds. One that takes longer is ended with the whole binary and all that it started.
+    A test may take `limit` seconds. One that takes longer is ended with the whole binary and all that it started, and
+    so is the binary once `stopped` says so.
     """
     try:
         listed = list_tests(binary, environment)
@@ -79,10 +81,16 @@ def run_tests(
     arguments = (f"--test-threads={threads}", *named)
     log(f"$ {binary}: {binary.executable.name} {' '.join(arguments)}")
     said = _Said(limit, log, on_message)
+
+    def watch() -> str | None:
+        return "verification was stopped" if stopped() else said.overdue()
+
     try:
-        ended = _start(binary, arguments, environment, said.stdout, said.stderr, said.overdue)
+        ended = _start(binary, arguments, environment, said.stdout, said.stderr, watch)
     except OSError as error:
         return TestRun(binary, selected, doubts=(f"{binary} cannot be started: {error.strerror}",))
+    if stopped():
+        return said.result(binary, selected, ended, {})
     began = said.unfinished(selected)[:threads]
     alone = {name: _alone(binary, name, environment, min(limit, ALONE_SECONDS), log) for name in began}
     return said.result(binary, selected, ended, alone)

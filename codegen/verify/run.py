@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from codegen.verify import python
@@ -72,6 +74,8 @@ class Bench:
     pytest: Callable[..., TestRun] = python.run_python_tests
     timeout: float | None = STEP_TIMEOUT
     test_timeout: float = TEST_TIMEOUT
+    at_once: int = 1
+    """How many of the device's passes are made at a time: the emulated one is as many devices as there are programs."""
     on_message: Callable[[str], None] = lambda _line: None
 
     def build(self, subject: Subject, step: Step, *, baseline: bool = False, record: Path | None = None) -> CargoRun:
@@ -125,19 +129,49 @@ class Bench:
     def _tests(self, step: Step, built: CargoRun) -> Iterator[TestRun]:
         """What each test program does, on each device that it has to run on."""
         passes = self.device.passes if step.device else (None,)
-        with built.log.open("a", encoding="utf-8", buffering=1) as log:
-            for where in passes:
-                for program in (PYTEST,) if step.python else built.binaries:
-                    record = self._record(step, where, program)
-                    environment = self._environment(step, where, record)
-                    started: AbstractContextManager[TestBinary] = nullcontext(program)
-                    if step.device and self.modelled is not None:
-                        environment = {**environment, **self.modelled.variables}
-                        started = self.modelled.start(program)
-                    with started as binary:
-                        run = self._run(step, binary, where, environment, log)
-                    if run.selected or run.doubts or where in (None, passes[0]):
-                        yield replace(run, binary=program, where=where, device=self._use(record))
+        programs = (PYTEST,) if step.python else built.binaries
+        with built.log.open("a", encoding="utf-8", buffering=1) as file:
+            log = _Log(file, whole=self.at_once > 1)
+            if self.at_once == 1 or step.python:
+                for where in passes:
+                    yield from self._pass(step, programs, where, log)
+                return
+            stop = Event()
+
+            def made(where: DevicePass | None) -> list[TestRun]:
+                return [*self._pass(step, programs, where, log, stop.is_set)]
+
+            with ThreadPoolExecutor(self.at_once) as pool:
+                pending = [pool.submit(made, where) for where in passes]
+                try:
+                    for each in pending:
+                        yield from each.result()
+                except BaseException:  # Ctrl-C among them: what the other threads run is ended, too
+                    stop.set()
+                    raise
+
+    def _pass(
+        self,
+        step: Step,
+        programs: Iterable[TestBinary],
+        where: DevicePass | None,
+        log: _Log,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Iterator[TestRun]:
+        is_first = where is None or where == self.device.passes[0]
+        for program in programs:
+            if stopped():
+                return
+            record = self._record(step, where, program)
+            environment = self._environment(step, where, record)
+            started: AbstractContextManager[TestBinary] = nullcontext(program)
+            if step.device and self.modelled is not None:
+                environment = {**environment, **self.modelled.variables}
+                started = self.modelled.start(program)
+            with started as binary, log.part() as write:
+                run = self._run(step, binary, where, environment, write, stopped)
+            if run.selected or run.doubts or is_first:
+                yield replace(run, binary=program, where=where, device=self._use(record))
 
     def _run(
         self,
@@ -145,7 +179,8 @@ class Bench:
         program: TestBinary,
         where: DevicePass | None,
         environment: Mapping[str, str],
-        log: TextIO,
+        write: Callable[[str], None],
+        stopped: Callable[[], bool],
     ) -> TestRun:
         left_out: dict[str, str] = {}
 
@@ -156,9 +191,6 @@ class Bench:
                 left_out[test] = why
             return test not in left_out
 
-        def write(line: str) -> None:
-            log.write(f"{line}\n")
-
         if not step.python:
             run = self.libtest(
                 program,
@@ -167,6 +199,7 @@ class Bench:
                 log=write,
                 choose=choose,
                 on_message=self.on_message,
+                stopped=stopped,
             )
             return replace(run, left_out=left_out)
         self.on_message("running pytest")
@@ -207,6 +240,31 @@ class Bench:
 
     def _use(self, record: Path | None) -> DeviceUse | None:
         return read_use(record) if record is not None else None
+
+
+class _Log:
+    """A log that several threads write. With `whole`, what one program says stands together, written at its end."""
+
+    def __init__(self, file: TextIO, *, whole: bool) -> None:
+        self._file = file
+        self._whole = whole
+        self._turn = Lock()
+
+    @contextmanager
+    def part(self) -> Iterator[Callable[[str], None]]:
+        """Takes the lines of one program."""
+        if not self._whole:
+            yield lambda line: self._write([line])
+            return
+        lines: list[str] = []
+        try:
+            yield lines.append
+        finally:
+            self._write(lines)
+
+    def _write(self, lines: Iterable[str]) -> None:
+        with self._turn:
+            self._file.writelines(f"{line}\n" for line in lines)
 
 
 def run_step(step: Step, subject: Subject, bench: Bench) -> StepResult:

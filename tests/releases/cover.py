@@ -25,11 +25,8 @@ FULL = pytest.mark.skipif(bool(NAMED), reason="not in the share that RELEASES le
 USUAL = (Gating.DUMMY.value, DEFAULT_RUNTIME.value)
 (OTHER,) = (runtime.value for runtime in Runtime if runtime is not DEFAULT_RUNTIME)
 OF_THE_NEWEST = ("clippy-off", "cuda", "cuda-and-rocm", "doc-on")
-OF_CORE = (
-    (Gating.CFG.value, DEFAULT_RUNTIME.value, "clippy-on"),
-    (Gating.DUMMY.value, OTHER, "clippy-on"),
-)
-"""CI's share of the newest release in the other gating and with the other runtime, for candle-core."""
+OF_CORE = ((Gating.CFG.value, DEFAULT_RUNTIME.value, "clippy-on"),)
+"""CI's share of the newest release in the other gating, for candle-core. tests/backend builds the other runtime."""
 IN_NEWEST = (
     *((*USUAL, step) for step in ("all-targets-on", "rocm-tests", "rocm-nn-tests", "rocm-models-tests")),
     *((*USUAL, step) for step in ("rocm-python-tests", "cpu-tests-off", "clippy-providers-on", "rocm-providers-tests")),

@@ -38,14 +38,17 @@ def test_gated_examples_build_and_all_targets_without_the_feature(newest: str, w
 def test_all_tests_pass_on_the_device_and_ask_for_every_kernel(newest: str, work: Path) -> None:
     """Candle's own tests, every operation and whole models compared with the CPU.
 
-    What no test makes the backend launch could be launched wrongly, or not at all.
+    What no test makes the backend launch could be launched wrongly, or not at all. CI's share leaves out models, rings
+    of devices and products by our own kernels, and with them some kernels.
     """
-    of_core = ("rocm-tests", "rocm-own-products-tests", "rocm-providers-tests")
-    steps = verified(newest, (*of_core, "rocm-parallel-tests", "rocm-nn-tests", "rocm-models-tests"), work)
+    usual = ("rocm-tests", "rocm-providers-tests", "rocm-nn-tests")
+    others = ("rocm-own-products-tests", "rocm-parallel-tests", "rocm-models-tests")
+    steps = verified(newest, usual if NAMED else (*usual, *others), work)
     asked = kernels_asked_for(steps.values())
     missing = missing_kernels(asked)
     print(f"{newest}: the backend asked for {len(asked)} kernels, and not for {len(missing)}")
-    assert sorted(missing) == []
+    if not NAMED:
+        assert sorted(missing) == []
     assert sorted(asked_though_listed(asked)) == []
 
 

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,13 +30,14 @@ from codegen.verify.pins import Pinned
 from codegen.verify.run import Bench, run_step, run_steps
 from codegen.verify.scratch import ScratchTree
 from codegen.verify.steps import LINTS, PassCriterion, Step
-from codegen.verify.target import NO_DEVICE, Device
+from codegen.verify.target import EMULATOR, NO_DEVICE, Device
 from codegen.verify.testrun import Outcome, TestBinary, TestRun
 from codegen.verify.unrun import LeftOut, UnrunTests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+EMULATED = Device(EMULATOR)
 ORIGIN = Origin("core.dispatch", "specs/phases/1-core.yaml:42", 1)
 CHECK = Step("check-on", "check, rocm on", "check", ("candle-core",), PassCriterion.BUILDS, 1, features=("rocm",))
 LINT = replace(CHECK, id="clippy-on", criterion=PassCriterion.LINT, subcommand="clippy")
@@ -142,6 +145,58 @@ def bench_of(subject: Subject, cargo: Cargo, *, device: Device | None = None, hi
         cargo=cargo,
         **({"libtest": Programs([ran()])} | more),
     )
+
+
+def test_passes_of_an_emulated_device_are_made_at_a_time(subject: Subject) -> None:
+    """All of them run before one ends, their results come in the order of the passes, and each log is in one piece."""
+    together = Barrier(3, timeout=60)
+
+    def run(
+        program: TestBinary, *, environment: Mapping[str, str], log: Callable[[str], None], **_more: Any
+    ) -> TestRun:
+        devices = environment["CANDLE_ROCM_EMULATOR_DEVICES"]
+        log(f"begins {devices}")
+        together.wait()
+        log(f"ends {devices}")
+        (Path(environment[RECORD]) / "1.jsonl").write_text(recorded(devices=devices), encoding="utf-8")
+        return replace(ran(), binary=program)
+
+    log = subject.root.parent / "step.log"
+    built = replace(answer(), log=log)
+    bench = bench_of(subject, Cargo([built]), device=EMULATED, libtest=run, at_once=3)
+
+    runs = [*bench._tests(BASIC, built)]
+
+    orders = [",".join(found.where.devices or ("none",)) if found.where else "" for found in runs]
+    assert orders == ["gfx1100,gfx90a", "gfx90a,gfx1100", "none"]
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 6
+    assert all(begin.removeprefix("begins") == end.removeprefix("ends") for begin, end in batched(lines))
+
+
+def batched(lines: list[str]) -> list[tuple[str, str]]:
+    return list(zip(lines[::2], lines[1::2], strict=True))
+
+
+def test_ctrl_c_ends_what_the_other_passes_run(subject: Subject) -> None:
+    together, ended = Barrier(3, timeout=60), []
+
+    def run(*_program: object, environment: Mapping[str, str], stopped: Callable[[], bool], **_more: Any) -> TestRun:
+        together.wait()
+        if environment["CANDLE_ROCM_EMULATOR_DEVICES"] == "gfx1100,gfx90a":
+            raise KeyboardInterrupt
+        until = time.monotonic() + 60
+        while not stopped() and time.monotonic() < until:
+            time.sleep(0.01)
+        ended.append(stopped())
+        return ran()
+
+    built = replace(answer(), log=subject.root.parent / "step.log", binaries=(BINARY,))
+    bench = bench_of(subject, Cargo([built]), device=EMULATED, libtest=run, at_once=3)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(bench._tests(BASIC, built))
+    assert ended == [True, True]
 
 
 def test_a_clean_build_passes_without_building_the_unpatched_tree(subject: Subject) -> None:
