@@ -17,9 +17,9 @@ export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
-# Run by `test` after the tool's own tests, so many at a time: cargo leaves a core idle while it waits for a large crate.
+# Run by `test` so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := candle kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
+PARTS := candle unit kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
 # One after another, with one target folder: what Candle depends on takes five minutes of a core.
 CANDLE_PARTS := releases newest-release backend-tests
 
@@ -59,7 +59,7 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
-	for part in rocm-toolchain unit; do $(MAKE) $$part || status=$$?; done; \
+	$(MAKE) rocm-toolchain || status=$$?; \
 	echo "$(words $(PARTS)) parts, $(JOBS) at a time; each prints what it did when it has ended"; \
 	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(PARTS) || status=$$?; \
 	exit $$status
