@@ -30,9 +30,13 @@ def wait_for(descriptor: int) -> None:
     if _FLOCK:
         _FLOCK.flock(descriptor, _FLOCK.LOCK_EX)
         return
-    while is_taken(descriptor):
-        time.sleep(_PAUSE)
-    take(descriptor)
+    while True:
+        try:
+            take(descriptor)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return
 
 
 def is_taken(descriptor: int) -> bool:

@@ -7,13 +7,16 @@ releases to patch, to build and to take back; the last one is built in more ways
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 from work_folder import work_folder
 
+from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import Gating
 from codegen.spec.loader import load_specs
+from codegen.verify.hip_libraries import prepare_libraries
 from releases.cover import NAMED, groups
 
 if TYPE_CHECKING:
@@ -63,3 +66,9 @@ def newest() -> str:
 def work() -> Path:
     """Scratch trees, logs and cargo's target folder, kept between runs."""
     return work_folder("verify")
+
+
+@pytest.fixture(scope="module")
+def emulator(work: Path) -> dict[str, str]:
+    """The variables that `candle-rocm emulator` prints."""
+    return prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=work / "logs" / "emulator.log")

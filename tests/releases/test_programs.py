@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codegen.rocm.workspaces import EMULATED_DEVICE
 from codegen.spec.kinds import Runtime
 from codegen.verify.cargo import UNOPTIMISED
-from codegen.verify.hip_libraries import prepare_libraries
 from releases.command_line import PROGRAM
 from releases.cover import NAMED
 from releases.installations import LINKED_WITH_AN_OLDER_C_LIBRARY, Installation, installed, needed, searched
@@ -41,12 +39,6 @@ EACH_PUBLISHED = pytest.mark.parametrize(
     ("name", "version", "candle_release"), PUBLISHED, ids=lambda word: str(word).lstrip("=")
 )
 FULL = pytest.mark.skipif(bool(NAMED), reason="builds more Candles: not in the share that RELEASES leaves")
-
-
-@pytest.fixture(scope="module")
-def emulator(work: Path) -> dict[str, str]:
-    """The variables that `candle-rocm emulator` prints."""
-    return prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=work / "logs" / "emulator.log")
 
 
 EACH_RUNTIME = [pytest.param(Runtime.DYNAMIC), pytest.param(Runtime.ROCM_RS, marks=FULL)]

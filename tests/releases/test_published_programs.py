@@ -6,7 +6,6 @@ Their text comes from the registry when the test runs; their weights and data ar
 from __future__ import annotations
 
 import json
-import os
 import re
 import struct
 import wave
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from codegen.rocm.workspaces import EMULATED_DEVICE
-from codegen.verify.hip_libraries import prepare_libraries
 from releases.command_line import candle_rocm
 from releases.cover import FULL
 from releases.programs import cargo, patched_candle, published_source
@@ -30,12 +27,6 @@ if TYPE_CHECKING:
     Weights = Mapping[str, NDArray[np.float32]]
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network, FULL]
-
-
-@pytest.fixture(scope="module")
-def emulator(work: Path) -> dict[str, str]:
-    """The variables that `candle-rocm emulator` prints."""
-    return prepare_libraries(EMULATED_DEVICE, variables=os.environ, log=work / "logs" / "emulator.log")
 
 
 def ported(work: Path, name: str, version: str, release: str) -> Path:
