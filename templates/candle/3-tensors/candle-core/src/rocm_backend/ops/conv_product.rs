@@ -64,16 +64,10 @@ pub(super) struct PixelProduct<'a> {
 
 impl PixelProduct<'_> {
     pub(super) fn multiply(&self, y: Pointer) -> Result<()> {
-        let factors = (self.kernels.matrices(), self.pixels.matrices());
-        let device = self.convolution.device;
-        Ok(multiply(
-            device,
-            device.gpu().multiplier()?,
-            self.types,
-            factors.0,
-            factors.1,
-            y,
-        )?)
+        let Self {
+            kernels, pixels, ..
+        } = self;
+        self.convolution.product(self.types, kernels, pixels, y)
     }
 }
 
@@ -126,14 +120,8 @@ impl Unfolding<'_> {
                 strides: [pixels * depth, 1, depth],
             };
             let written = y.offset(first * channels * pixels * x.size);
-            multiply(
-                device,
-                device.gpu().multiplier()?,
-                self.types,
-                kernels.matrices(),
-                windows.matrices(),
-                written,
-            )?;
+            self.convolution
+                .product(self.types, &kernels, &windows, written)?;
         }
         Ok(())
     }
@@ -160,15 +148,9 @@ impl Folding<'_> {
         } = self.convolution;
         let ([batch, length, _], [_, _, pixel]) = (self.pixels.shape, self.kernels.shape);
         let windows = uninit(batch * length * pixel, *dtype, device)?;
-        let factors = (self.pixels.matrices(), self.kernels.matrices());
-        multiply(
-            device,
-            device.gpu().multiplier()?,
-            self.types,
-            factors.0,
-            factors.1,
-            windows.pointer(),
-        )?;
+        let factors = (&self.pixels, &self.kernels);
+        self.convolution
+            .product(self.types, factors.0, factors.1, windows.pointer())?;
         let taps = window.kernel[1];
         let images = Images {
             shape: [batch, *channels, length, taps],
@@ -182,6 +164,13 @@ impl Folding<'_> {
 }
 
 impl Convolution<'_> {
+    /// Multiplies matrices on the convolution's device, as the GPU does as a rule.
+    fn product(&self, types: Types, left: &Batch, right: &Batch, y: Pointer) -> Result<()> {
+        let by = self.device.gpu().multiplier()?;
+        let (left, right) = (left.matrices(), right.matrices());
+        Ok(multiply(self.device, by, types, left, right, y)?)
+    }
+
     /// As a product of images and kernels as they lie in memory; `None` if it is not, or if rocBLAS does not take them.
     pub(super) fn as_product(&self) -> Option<PixelProduct<'_>> {
         let ([batch, inputs, height, width], [image, input, row, column]) =
