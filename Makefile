@@ -19,13 +19,13 @@ export ARCH
 
 # Run by `test` so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := candle unit kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
-# One after another, with one target folder: what Candle depends on takes five minutes of a core.
-CANDLE_PARTS := releases newest-release backend-tests
+PARTS := releases newest unit kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
+# One after another, with one target folder, and `releases` with another: two runs of cargo in one folder wait for each other.
+NEWEST_PARTS := newest-release backend-tests
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock generate test unit kernels workbench emulator nvidia amdgpu amdgpu-tables planner bench-gpu bench-models bench-host rocm-toolchain code-objects machine-code model-tests \
-	kernel-tests candle backend-tests browser-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format docs \
+	kernel-tests newest backend-tests browser-tests tsan mutations sabotage attacks mutants mutants-emulator mutants-planner releases newest-release lint format docs \
 	regen acceptance bench clean
 
 help: ## List the targets.
@@ -64,8 +64,8 @@ test: setup ## Run every test: tool, kernels, the backend, patched Candle releas
 	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(PARTS) || status=$$?; \
 	exit $$status
 
-candle: setup
-	@status=0; for part in $(CANDLE_PARTS); do $(MAKE) $$part || status=$$?; done; exit $$status
+newest: setup
+	@status=0; for part in $(NEWEST_PARTS); do $(MAKE) $$part || status=$$?; done; exit $$status
 
 # What is left out of a part, as --ignore=FILE or --deselect=TEST; without these variables, nothing.
 UNIT_LEAVES ?=

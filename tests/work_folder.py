@@ -9,10 +9,10 @@ from codegen.paths import repository_root
 
 
 def work_folder(name: str) -> Path:
-    """A folder below build/, kept between runs, or the one that CANDLE_ROCM_WORK names.
+    """A folder below build/ or below the folder that CANDLE_ROCM_WORK names, kept between runs.
 
     Two runs of cargo with one target folder wait for each other, so what runs side by side has two names.
     """
-    folder = Path(os.environ.get("CANDLE_ROCM_WORK") or repository_root() / "build" / name)
+    folder = Path(os.environ.get("CANDLE_ROCM_WORK") or repository_root() / "build") / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder

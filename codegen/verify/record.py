@@ -113,14 +113,14 @@ def _public(run: StepRun) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Renew the record and docs/acceptance.md; further work folders of `verify` may be named. The exit code."""
+    """Renew the record and docs/acceptance.md; a folder with further work folders may be named. The exit code."""
     from codegen.paths import default_cache
     from codegen.verify.acceptance import ACCEPTANCE, parse_acceptance
     from codegen.verify.account import DOCUMENTED, document
 
     root = checkout("the record is a checkout's")
-    build = root / "build"
-    folders = [build, *sorted(build.glob("*/")), default_cache() / "verify", *map(Path, arguments)]
+    above = [root / "build", *map(Path, arguments)]
+    folders = [*above, *(folder for each in above for folder in sorted(each.glob("*/"))), default_cache() / "verify"]
     try:
         spec = parse_acceptance((root / ACCEPTANCE).read_bytes())
         before = read_record(root)

@@ -90,7 +90,7 @@ class Probe:
 @pytest.fixture(scope="session")
 def work() -> Path:
     """What is kept between runs; tests/releases has the same, and so the crates that Candle depends on."""
-    return work_folder("verify")
+    return work_folder("newest")
 
 
 @pytest.fixture(scope="session")
