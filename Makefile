@@ -17,9 +17,11 @@ export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
+# Further targets that `test` makes.
+ALSO ?=
 # Run by `test` so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := releases newest unit kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
+PARTS := releases unit $(ALSO) newest kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
 # One after another, with one target folder, and `releases` with another: two runs of cargo in one folder wait for each other.
 NEWEST_PARTS := newest-release backend-tests
 
@@ -59,12 +61,11 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
-	$(MAKE) rocm-toolchain || status=$$?; \
 	echo "$(words $(PARTS)) parts, $(JOBS) at a time; each prints what it did when it has ended"; \
 	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(PARTS) || status=$$?; \
 	exit $$status
 
-newest: setup
+newest: setup rocm-toolchain
 	@status=0; for part in $(NEWEST_PARTS); do $(MAKE) $$part || status=$$?; done; exit $$status
 
 # What is left out of a part, as --ignore=FILE or --deselect=TEST; without these variables, nothing.

@@ -732,6 +732,7 @@ fn devices() -> Vec<Device> {
     found
 }
 """,
+    "candle-nn/src/lib.rs": "pub mod ops;\n",
     "candle-nn/src/ops.rs": """\
 struct Swish;
 

@@ -198,13 +198,13 @@ class EditPlanner:
     def _statements(self, phases: frozenset[int]) -> Iterator[Edit]:
         for phase in self.specs.phases:
             for rule in phase.statements if phase.phase in phases else ():
-                there = self.scan.tree.exists(rule.path)
-                if there and in_range(self.scan.tree.release, rule.since, rule.until):
-                    source = self.scan.source(rule.path)
-                    made = insert_statement(source, rule.function, rule.before, rule.statement)
-                    if made is not None:
-                        origin = Origin(rule.id, self.specs.where(rule.id), phase.phase)
-                        yield Edit(rule.path, made.start, made.end, made.text, origin)
+                if in_range(self.scan.tree.release, rule.since, rule.until):
+                    for path in filter(self.scan.tree.exists, rule.path):
+                        source = self.scan.source(path)
+                        made = insert_statement(source, rule.function, rule.before, rule.statement, rule.tails)
+                        if made is not None:
+                            origin = Origin(rule.id, self.specs.where(rule.id), phase.phase)
+                            yield Edit(path, made.start, made.end, made.text, origin)
 
     def _style(self, rule: Rule | TreeRule) -> Style:
         return Style(

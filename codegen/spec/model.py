@@ -161,12 +161,14 @@ class StatementRule(VersionRange):
     """A statement in a function of Candle that names no backend. A tree without that place goes without it."""
 
     id: Id
-    path: str
-    """The Candle file of the function."""
+    path: Annotated[OneOrMore, Field(min_length=1)]
+    """The Candle files that have the function."""
     function: str
     """Its item, such as `Content::tensor`."""
     before: str
-    """How the statement begins that it stands before; no other one of the function's body begins so."""
+    """How the statement begins that it stands before; no other one of the function begins so."""
+    tails: OneOrMore = ()
+    """Where it does the work of what follows: digests of the texts that may follow, to the end of the block."""
     statement: str
     """With its attributes, as it shall stand there."""
     reason: Reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codegen import terminal
 from codegen.paths import default_cache
 from codegen.plan import cache
 
@@ -58,6 +59,7 @@ def analyse(
 
     if not workspace.tried:
         on_untried()
+    terminal.progress(f"planning the changes of Candle {workspace.tree.release}; the plan is kept")
     scan = scan_tree(workspace.tree, workspace.specs, gating=gating)
     plan = plan_tree(
         workspace.tree,

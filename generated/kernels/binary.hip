@@ -63,6 +63,14 @@ struct maximum_of_any {
   }
 };
 
+// silu(a) * b, a gated unit.
+template <class T>
+struct silu_mul_of_float {
+  CANDLE_DEVICE Wide<T> operator()([[maybe_unused]] Wide<T> a, [[maybe_unused]] Wide<T> b) const {
+    return widen(narrow<T>(silu<T>(a))) * b;
+  }
+};
+
 CANDLE_KERNEL(CANDLE_BLOCK) add_u8(u8 *y, const u8 *a, const u8 *b, Packs packs, Layout<2> layout) {
   map(Rounded<u8, add_of_any<u8>>{}, packs, layout, y, a, b);
 }
@@ -242,6 +250,18 @@ CANDLE_KERNEL(CANDLE_BLOCK) maximum_f64(f64 *y, const f64 *a, const f64 *b, Pack
 }
 CANDLE_KERNEL(CANDLE_BLOCK) maximum_f8e4m3(f8e4m3 *y, const f8e4m3 *a, const f8e4m3 *b, Packs packs, Layout<2> layout) {
   map(Rounded<f8e4m3, maximum_of_any<f8e4m3>>{}, packs, layout, y, a, b);
+}
+CANDLE_KERNEL(CANDLE_BLOCK) silu_mul_bf16(bf16 *y, const bf16 *a, const bf16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<bf16, silu_mul_of_float<bf16>>{}, packs, layout, y, a, b);
+}
+CANDLE_KERNEL(CANDLE_BLOCK) silu_mul_f16(f16 *y, const f16 *a, const f16 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f16, silu_mul_of_float<f16>>{}, packs, layout, y, a, b);
+}
+CANDLE_KERNEL(CANDLE_BLOCK) silu_mul_f32(f32 *y, const f32 *a, const f32 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f32, silu_mul_of_float<f32>>{}, packs, layout, y, a, b);
+}
+CANDLE_KERNEL(CANDLE_BLOCK) silu_mul_f64(f64 *y, const f64 *a, const f64 *b, Packs packs, Layout<2> layout) {
+  map(Rounded<f64, silu_mul_of_float<f64>>{}, packs, layout, y, a, b);
 }
 
 } // namespace candle

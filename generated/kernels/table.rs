@@ -303,7 +303,7 @@ pub(crate) mod binary {
         number: 2,
         name: "binary",
         variants: &[""],
-        kernels: 60,
+        kernels: 64,
     };
 
     /// a + b.
@@ -366,8 +366,18 @@ pub(crate) mod binary {
         distinct: false,
     };
 
+    /// silu(a) * b, a gated unit.
+    pub(crate) const SILU_MUL: Op = Op {
+        family: FAMILY,
+        name: "silu_mul",
+        first: 60,
+        types: &[WIDE_FLOAT],
+        variants: &[0],
+        distinct: false,
+    };
+
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[ADD, SUB, MUL, DIV, MINIMUM, MAXIMUM];
+    pub(crate) const OPS: &[Op] = &[ADD, SUB, MUL, DIV, MINIMUM, MAXIMUM, SILU_MUL];
 }
 
 /// One element type to another, y[i] = x[i] as T.

@@ -11,6 +11,7 @@ import pytest
 from some import some
 
 from codegen.device.ops.binary import binary
+from codegen.device.ops.unary import unary
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import DTYPES, Kind, dtype
 from kernels.cases import VIEWS
@@ -69,6 +70,16 @@ def test_every_kernel(kernels: Kernels, element: DType, op: str) -> None:
     a, b = operands(element)
     x, y = (Tensor.from_numpy(kernels.device, array, element) for array in (a, b))
     assert_ulps(binary(kernels, op, x, y), expected(op, element, a, b), 0)
+
+
+@pytest.mark.parametrize("element", [dtype(name) for name in ("bf16", "f16", "f32", "f64")], ids=str)
+def test_gated_units_are_products_with_silu(kernels: Kernels, element: DType) -> None:
+    """Bit for bit, and not of the operands the other way round."""
+    a, b = operands(element)
+    x, y = (Tensor.from_numpy(kernels.device, array, element) for array in (a, b))
+    gated = binary(kernels, "silu_mul", x, y)
+    assert_ulps(gated, expected("mul", element, unary(kernels, "silu", x).numpy(), b), 0)
+    assert not np.array_equal(gated.numpy(), binary(kernels, "silu_mul", y, x).numpy(), equal_nan=element.size > 2)
 
 
 @pytest.mark.parametrize("view", [*VIEWS, *ROWS], ids=lambda v: v.name)

@@ -43,10 +43,13 @@ impl Format {
         };
         let vb = weights(dtype, device);
         let matrices = vb.clone();
-        Llama::new(config(length), vb, |name, rows, columns| match self {
-            Self::Plain(_) => matrices.get((rows, columns), name).map(QMatMul::Tensor),
-            Self::Quantized(format) => {
-                QMatMul::from_qtensor(quantized(format, rows, columns, device)?)
+        Llama::new(config(length), vb, |parts, columns| {
+            let rows = parts.iter().map(|(_, rows)| rows).sum();
+            match self {
+                Self::Plain(_) => matrices.get((rows, columns), "").map(QMatMul::Tensor),
+                Self::Quantized(format) => {
+                    QMatMul::from_qtensor(quantized(format, rows, columns, device)?)
+                }
             }
         })
     }

@@ -1,4 +1,4 @@
-"""What takes minutes and is done for the newest release only: every target, candle-nn's tests, the CPU's tests."""
+"""What takes minutes and is done for the newest release only: tests on the device, examples, the CPU's tests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ EXAMPLES = pytest.mark.skipif(
 )
 
 MODEL_CARDS = [card for card in ("gfx1100", "gfx942") if card in os.environ.get("MODEL_CARDS", card).split()]
-
-
-def test_every_target_builds(newest: str, work: Path) -> None:
-    """clippy of tests, examples and benches with `rocm`; in CI's share those of the crates whose targets we add."""
-    crates = [word for crate in ("candle-core", "candle-nn") for word in ("--package", crate)] if NAMED else []
-    verified(newest, ("all-targets-on",), work, *crates)
 
 
 @EXAMPLES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from check import parsed
 
-from codegen.syntax.statements import insert_statement
+from codegen.syntax.statements import insert_statement, statement_at, tail_digest
 from codegen.syntax.verbs import apply_edits
 
 SOURCE = """\
@@ -29,9 +29,9 @@ mod inner {
 """
 
 
-def inserted(function: str, before: str, text: str = SOURCE) -> str | None:
+def inserted(function: str, before: str, text: str = SOURCE, tails: tuple[str, ...] = ()) -> str | None:
     source = parsed(text)
-    edit = insert_statement(source, function, before, '#[cfg(feature = "rocm")]\ncheck(\n    self,\n)?;\n')
+    edit = insert_statement(source, function, before, '#[cfg(feature = "rocm")]\ncheck(\n    self,\n)?;\n', tails)
     return None if edit is None else apply_edits(source.text, [edit])
 
 
@@ -47,6 +47,54 @@ def test_a_function_of_a_module_is_found() -> None:
     text = inserted("inner::read", "once")
     assert text is not None
     assert text.index("check(") > text.index("mod inner")
+
+
+MODEL = """\
+impl Attention {
+    fn forward(&self, x: f64) -> f64 {
+        if self.plain {
+            // Scores.
+            let y = x * self.scale("a  b");
+            y + 1.
+        } else {
+            x
+        }
+    }
+}
+"""
+
+
+def tail(text: str) -> str:
+    place = statement_at(parsed(text), "Attention::forward", "let y")
+    assert place is not None
+    return tail_digest(place)
+
+
+def test_a_statement_stands_in_a_block() -> None:
+    indent = " " * 12
+    statement = f'{indent}#[cfg(feature = "rocm")]\n{indent}check(\n{indent}    self,\n{indent})?;\n'
+    wanted = MODEL.replace(f"{indent}let y", f"{statement}{indent}let y")
+    assert inserted("Attention::forward", "let y", MODEL) == wanted
+
+
+def test_what_does_the_work_of_others_stands_before_their_text_alone() -> None:
+    """To the end of the block, with other blanks and comments, and nothing else."""
+    known = (tail(MODEL),)
+    for same in (
+        MODEL,
+        MODEL.replace("// Scores.", "// Other words."),
+        MODEL.replace("y + 1.", "y\n  + /* one */ 1."),
+        MODEL.replace("            x\n", "            2. * x\n"),
+    ):
+        assert inserted("Attention::forward", "let y", same, known) is not None
+    for other in (
+        MODEL.replace("y + 1.", "y - 1."),
+        MODEL.replace("y + 1.", "drop(y); y + 1."),
+        MODEL.replace("x * self", "self"),
+        MODEL.replace("a  b", "a b"),
+    ):
+        assert inserted("Attention::forward", "let y", other) is not None
+        assert inserted("Attention::forward", "let y", other, known) is None
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,16 @@ const ROWS: &[&[usize]] = &[
     &[1, 131072],
 ];
 
+/// Shapes of rows with two halves, aligned and not.
+const HALVES: &[&[usize]] = &[
+    &[2],
+    &[7, 14],
+    &[2, 3, 64],
+    &[300, 4],
+    &[33, 1030],
+    &[3, 10006],
+];
+
 /// (batch, heads, positions, depth) for rotary embeddings.
 const SEQUENCES: &[&[usize]] = &[
     &[1, 1, 1, 2],
@@ -324,8 +334,11 @@ mod backward_agrees_with_the_cpu {
         let device = Device::new_rocm(0)?;
         // Sigmoid is the only fused operation with a gradient of its own. The others have composed forms for training.
         type Function = fn(&Inputs, &Tensor) -> Result<Tensor>;
-        let functions: [(&str, Function); 4] = [
+        let functions: [(&str, Function); 5] = [
             ("sigmoid", |_, x| ops::sigmoid(x)),
+            ("swiglu", |_, x| {
+                ops::swiglu(&Tensor::cat(&[x, x], D::Minus1)?)
+            }),
             ("softmax", |_, x| ops::softmax(x, D::Minus1)),
             ("rms_norm_slow", |i, x| {
                 ops::rms_norm_slow(x, &i.vector()?, EPS)
@@ -356,6 +369,164 @@ mod backward_agrees_with_the_cpu {
                 }
             }
         }
+        Ok(())
+    }
+}
+
+/// What statements in candle-transformers ask for.
+mod operations_of_models {
+    use super::*;
+    use candle_nn::rocm::{attention, gated};
+    use candle_nn::Activation;
+
+    /// Queries, keys and values of heads that share keys in twos.
+    fn operands(device: &Device, dtype: DType) -> Result<[Tensor; 3]> {
+        let inputs = |shape| Inputs {
+            device,
+            dtype,
+            given: dtype,
+            shape,
+            skip: 3,
+            made: Cell::new(shape[1]),
+        };
+        Ok([
+            inputs(&[2, 4, 5, 16]).rows()?,
+            inputs(&[2, 2, 9, 16]).rows()?,
+            inputs(&[2, 2, 9, 24]).rows()?,
+        ])
+    }
+
+    /// 1 where a key is hidden.
+    fn hidden(device: &Device) -> Result<Tensor> {
+        let hidden = (0..5).flat_map(|i| (0..9).map(move |j| u8::from(j > i + 4)));
+        Tensor::from_vec(hidden.collect(), (5, 9), device)
+    }
+
+    /// With one operation after another.
+    fn plainly([q, k, v]: &[Tensor; 3], mask: Option<&Tensor>, cap: f64) -> Result<Tensor> {
+        let twice = |x: &Tensor| {
+            let (batch, heads, rows, columns) = x.dims4()?;
+            let x = x.unsqueeze(2)?.expand((batch, heads, 2, rows, columns))?;
+            x.reshape((batch, 2 * heads, rows, columns))
+        };
+        let scores = (q.matmul(&twice(k)?.t()?)? * 0.5)?;
+        let scores = ((scores / cap)?.tanh()? * cap)?;
+        let scores = match mask {
+            None => scores,
+            Some(mask) => scores.broadcast_add(mask)?,
+        };
+        ops::softmax(&scores, D::Minus1)?.matmul(&twice(v)?)
+    }
+
+    #[test]
+    fn attention_is_what_models_write_out() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        for (dtype, ulps) in [(DType::F32, 64.), (DType::F16, 4.), (DType::BF16, 4.)] {
+            let on_rocm = operands(&device, dtype)?;
+            let exact = operands(&Device::Cpu, dtype)?;
+            let exact = [0, 1, 2].map(|i| exact[i].to_dtype(DType::F64).expect("numbers"));
+            let [q, k, v] = &on_rocm;
+            let hidden_on_cpu = hidden(&Device::Cpu)?.to_dtype(DType::F64)?;
+            let infinite = hidden_on_cpu.affine(-1., 1.)?.log()?;
+            let finite = (&hidden_on_cpu * -3.)?;
+            let added = finite.to_dtype(DType::F32)?.to_device(&device)?;
+            for (name, mask, reference, cap) in [
+                ("none", None, None, None),
+                ("hidden", Some(hidden(&device)?), Some(&infinite), None),
+                ("added, f32", Some(added), Some(&finite), Some(2.)),
+            ] {
+                let found = attention(q, k, v, mask.as_ref(), 0.5, cap)?.expect("one kernel");
+                // No cap is one far above all scores.
+                let expected = plainly(&exact, reference, cap.unwrap_or(1e9))?;
+                assert_eq!(found.dtype(), dtype);
+                let case = format!("{dtype:?}, mask {name}");
+                assert_near(&found, &expected, ulps, 1., &case)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rows_with_gaps_are_attended_to() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        let [q, k, v] = operands(&device, DType::F32)?;
+        let turned = |x: &Tensor| x.transpose(2, 3)?.contiguous()?.transpose(2, 3);
+        let expected = attention(&q, &k, &v, None, 0.5, None)?.expect("one kernel");
+        let found = attention(&turned(&q)?, &turned(&k)?, &turned(&v)?, None, 0.5, None)?;
+        let found = found.expect("one kernel");
+        let expected = expected.to_dtype(DType::F64)?;
+        assert_near(&found, &expected, 64., 1., "rows with gaps")
+    }
+
+    /// A rounding for silu, and one for the product.
+    #[test]
+    fn swiglu_agrees_with_the_cpu() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        for dtype in FLOATS {
+            for shape in HALVES {
+                for skip in [0, 3] {
+                    let of = |device, given| {
+                        let inputs = Inputs {
+                            device,
+                            dtype,
+                            given,
+                            shape,
+                            skip,
+                            made: Cell::new(0),
+                        };
+                        ops::swiglu(&inputs.rows()?)
+                    };
+                    let (found, expected) = (of(&device, dtype)?, of(&Device::Cpu, DType::F64)?);
+                    assert_eq!(found.dtype(), dtype);
+                    let case = format!("swiglu {dtype:?} {shape:?} {skip}");
+                    assert_near(&found, &expected, 4., 0., &case)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn other_devices_types_and_gradients_are_left_to_candle() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        let fused = |[q, k, v]: &[Tensor; 3], cap: Option<f64>| -> Result<bool> {
+            Ok(attention(q, k, v, None, 0.5, cap)?.is_some())
+        };
+        let operands = |device: &Device, dtype| operands(device, dtype);
+        assert!(fused(&operands(&device, DType::F16)?, None)?);
+        assert!(!fused(&operands(&Device::Cpu, DType::F32)?, None)?);
+        assert!(!fused(&operands(&device, DType::F64)?, None)?);
+        let [q, k, v] = operands(&device, DType::F32)?;
+        // `ops::sdpa` takes a cap of 1 for none.
+        assert!(!fused(&[q.clone(), k.clone(), v.clone()], Some(1.))?);
+        let k = Var::from_tensor(&k)?.as_tensor().clone();
+        assert!(!fused(&[q, k, v], None)?);
+        Ok(())
+    }
+
+    #[test]
+    fn gated_units_keep_gradients_and_other_activations() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        let [x, ..] = operands(&device, DType::F32)?;
+        let numbers = |x: &Tensor| x.flatten_all()?.to_vec1::<f32>();
+        let up = (&x * 3.)?;
+        let made = || gated(&x, Activation::Silu, || Ok(x.clone()), || Ok(up.clone()));
+        let expected = (x.silu()? * &up)?;
+        assert_eq!(numbers(&made()?.expect("one kernel"))?, numbers(&expected)?);
+        let nothing = gated(
+            &x,
+            Activation::Gelu,
+            || unreachable!("nothing is made"),
+            || unreachable!("nothing is made"),
+        );
+        assert!(nothing?.is_none());
+        let weight = Var::from_tensor(&up)?;
+        let product = || &x * weight.as_tensor();
+        let made = gated(&x, Activation::Silu, product, || Ok(x.clone()))?.expect("two operations");
+        let gradients = made.sum_all()?.backward()?;
+        assert!(gradients.get(weight.as_tensor()).is_some());
+        let plain = ((&x * &up)?.silu()? * &x)?;
+        assert_eq!(numbers(&made)?, numbers(&plain)?);
         Ok(())
     }
 }

@@ -62,13 +62,11 @@ struct Places {
 
 struct Layer {
     before_attention: Tensor,
-    queries: QMatMul,
-    keys: QMatMul,
-    values: QMatMul,
+    /// Queries, keys and values by one product: rows of several matrices are those of a taller one.
+    attention: QMatMul,
     output: QMatMul,
     before_net: Tensor,
-    gate: QMatMul,
-    up: QMatMul,
+    gate_and_up: QMatMul,
     down: QMatMul,
     cache: Cache,
 }
@@ -78,20 +76,24 @@ impl Layer {
         let normed = ops::rms_norm(xs, &self.before_attention, config.rms_norm_eps)?;
         let xs = (self.attend(&normed, places, config)? + xs)?;
         let normed = ops::rms_norm(&xs, &self.before_net, config.rms_norm_eps)?;
-        let inner = (ops::silu(&self.gate.forward(&normed)?)? * self.up.forward(&normed)?)?;
+        let inner = ops::swiglu(&self.gate_and_up.forward(&normed)?)?;
         self.down.forward(&inner)? + xs
     }
 
     fn attend(&self, xs: &Tensor, places: &Places, config: &Config) -> Result<Tensor> {
         let tokens = xs.dim(0)?;
-        let heads = |xs: Tensor, count: usize| -> Result<Tensor> {
-            let xs = xs.reshape((1, tokens, count, config.head()))?;
-            xs.transpose(1, 2)?.contiguous()
-        };
-        let turned = |xs: Tensor| rotary_emb::rope(&xs, &places.cos, &places.sin);
-        let queries = turned(heads(self.queries.forward(xs)?, config.heads)?)?;
-        let keys = turned(heads(self.keys.forward(xs)?, config.key_heads)?)?;
-        let values = heads(self.values.forward(xs)?, config.key_heads)?;
+        let Config {
+            heads, key_heads, ..
+        } = *config;
+        let xs = self.attention.forward(xs)?;
+        let xs = xs.reshape((1, tokens, heads + 2 * key_heads, config.head()))?;
+        let xs = xs.transpose(1, 2)?.contiguous()?;
+        // Queries and keys are turned alike.
+        let turned = xs.narrow(1, 0, heads + key_heads)?;
+        let turned = rotary_emb::rope(&turned, &places.cos, &places.sin)?;
+        let queries = turned.narrow(1, 0, heads)?;
+        let keys = turned.narrow(1, heads, key_heads)?;
+        let values = xs.narrow(1, heads + key_heads, key_heads)?;
         self.cache.put(&places.rows, &keys, &values)?;
         let attended = attend(&queries, &self.cache.keys, &self.cache.values, &places.mask)?;
         let attended = attended.transpose(1, 2)?.contiguous()?;
@@ -117,11 +119,12 @@ pub struct Llama {
 }
 
 impl Llama {
-    /// Weights by the names of Hugging Face's checkpoints. `matrix` has those of so many rows and columns.
+    /// Weights by the names of Hugging Face's checkpoints. `matrix` has the rows of the matrices that are named, one after
+    /// another: the name and the number of rows of each, and the number of columns.
     pub fn new(
         config: Config,
         vb: VarBuilder,
-        matrix: impl Fn(&str, usize, usize) -> Result<QMatMul>,
+        matrix: impl Fn(&[(String, usize)], usize) -> Result<QMatMul>,
     ) -> Result<Self> {
         let (device, dtype) = (vb.device(), vb.dtype());
         let Config {
@@ -134,17 +137,24 @@ impl Llama {
         let keys = config.key_heads * config.head();
         let layer = |at: usize| {
             let name = |part: &str| format!("model.layers.{at}.{part}.weight");
-            let matrix = |part: &str, rows, columns| matrix(&name(part), rows, columns);
+            let matrix = |parts: &[(&str, usize)], columns| {
+                let parts = parts.iter().map(|(part, rows)| (name(part), *rows));
+                matrix(&parts.collect::<Vec<_>>(), columns)
+            };
             Ok(Layer {
                 before_attention: vb.get(hidden, &name("input_layernorm"))?,
-                queries: matrix("self_attn.q_proj", hidden, hidden)?,
-                keys: matrix("self_attn.k_proj", keys, hidden)?,
-                values: matrix("self_attn.v_proj", keys, hidden)?,
-                output: matrix("self_attn.o_proj", hidden, hidden)?,
+                attention: matrix(
+                    &[
+                        ("self_attn.q_proj", hidden),
+                        ("self_attn.k_proj", keys),
+                        ("self_attn.v_proj", keys),
+                    ],
+                    hidden,
+                )?,
+                output: matrix(&[("self_attn.o_proj", hidden)], hidden)?,
                 before_net: vb.get(hidden, &name("post_attention_layernorm"))?,
-                gate: matrix("mlp.gate_proj", inner, hidden)?,
-                up: matrix("mlp.up_proj", inner, hidden)?,
-                down: matrix("mlp.down_proj", hidden, inner)?,
+                gate_and_up: matrix(&[("mlp.gate_proj", inner), ("mlp.up_proj", inner)], hidden)?,
+                down: matrix(&[("mlp.down_proj", hidden)], inner)?,
                 cache: Cache::new(&config, dtype, device)?,
             })
         };
@@ -154,7 +164,7 @@ impl Llama {
             embeddings: vb.get((vocabulary, hidden), "model.embed_tokens.weight")?,
             layers: (0..config.layers).map(layer).collect::<Result<_>>()?,
             norm: vb.get(hidden, "model.norm.weight")?,
-            head: matrix("lm_head.weight", vocabulary, hidden)?,
+            head: matrix(&[("lm_head.weight".to_string(), vocabulary)], hidden)?,
             cos: cos.to_dtype(dtype)?,
             sin: sin.to_dtype(dtype)?,
             positions: positions.reshape((1, 1, 1, capacity))?,

@@ -78,8 +78,11 @@ pub fn random_llama(format: Format, device: &Device) -> Result<Llama> {
     };
     let vb = VarBuilder::from_tensors(weights, dtype, device);
     let matrices = vb.clone();
-    Llama::new(CONFIG, vb, |name, rows, columns| {
-        let weight = matrices.get((rows, columns), name)?;
+    Llama::new(CONFIG, vb, |parts, columns| {
+        let weights = parts
+            .iter()
+            .map(|(name, rows)| matrices.get((*rows, columns), name));
+        let weight = Tensor::cat(&weights.collect::<Result<Vec<_>>>()?, 0)?;
         match format {
             Format::Plain(_) => Ok(QMatMul::Tensor(weight)),
             Format::Quantized(format) => QMatMul::from_qtensor(QTensor::quantize(&weight, format)?),

@@ -1,0 +1,1 @@
+//! This release has no qwen3.
