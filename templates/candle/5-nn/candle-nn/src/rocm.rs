@@ -6,6 +6,12 @@ use candle::rocm_backend::ops::{sdpa, silu_mul, Scores};
 use candle::{DType, Result, RocmStorage, Shape, Storage, Tensor, D};
 use std::sync::OnceLock;
 
+/// Queries of a head in f32 that the kernel takes whatever their scores need: what bounds them is reading keys.
+const FEW_QUERIES: usize = 16;
+/// Scores in f32 that fit into memory, 1 GiB. Two products by rocBLAS are reckoned to take less time then: f32 has no matrix
+/// units in the kernel.
+const SCORES_IN_MEMORY: usize = 1 << 28;
+
 /// softmax(scale q kᵀ + mask) v, as `ops::sdpa` has it: (batch, heads, queries, columns).
 ///
 /// q is (batch, heads, queries, depth), k (batch, key heads, keys, depth) and v (batch, key heads, keys, columns); heads
@@ -13,8 +19,9 @@ use std::sync::OnceLock;
 /// added to the scores; it is broadcast to (batch, heads, queries, keys). With a soft cap c, scores are c tanh(x / c) before
 /// that. Sums are in f32.
 ///
-/// None on other devices, for other types than f32, f16 and bf16, where gradients are tracked, and where
-/// `CANDLE_ROCM_PLAIN_MODELS=1` asks for the operations one by one. Errors are those of `ops::sdpa`.
+/// None on other devices, for other types than f32, f16 and bf16, for prompts in f32 whose scores fit into memory, where
+/// gradients are tracked, and where `CANDLE_ROCM_PLAIN_MODELS=1` asks for the operations one by one. Errors are those of
+/// `ops::sdpa`.
 pub fn attention(
     q: &Tensor,
     k: &Tensor,
@@ -26,13 +33,17 @@ pub fn attention(
     if !is_fused(&[q, k, v]) || q.dtype() == DType::F64 || soft_cap == Some(1.) {
         return Ok(None);
     }
+    let (batch, heads, queries, _) = q.dims4()?;
+    let shape = (batch, heads, queries, k.dim(2)?);
+    let in_memory = Shape::from(shape).elem_count() <= SCORES_IN_MEMORY;
+    if q.dtype() == DType::F32 && queries > FEW_QUERIES && in_memory {
+        return Ok(None);
+    }
     let scores = Scores {
         scale: scale as f32,
         softcapping: soft_cap.unwrap_or(1.) as f32,
         causal: false,
     };
-    let (batch, heads, queries, _) = q.dims4()?;
-    let shape = (batch, heads, queries, k.dim(2)?);
     let mask = mask.map(|mask| added(mask, q.dtype())?.broadcast_as(shape));
     let mask = mask.transpose()?;
     let (q, k, v) = (in_rows(q)?, in_rows(k)?, in_rows(v)?);

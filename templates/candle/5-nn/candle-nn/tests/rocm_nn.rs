@@ -497,6 +497,16 @@ mod operations_of_models {
         assert!(!fused(&operands(&Device::Cpu, DType::F32)?, None)?);
         assert!(!fused(&operands(&device, DType::F64)?, None)?);
         let [q, k, v] = operands(&device, DType::F32)?;
+        // Prompts in f32 are two products while their scores fit into memory.
+        for (queries, dtype, one_kernel) in [
+            (16, DType::F32, true),
+            (17, DType::F32, false),
+            (17, DType::BF16, true),
+        ] {
+            let q = Tensor::zeros((2, 4, queries, 16), dtype, &device)?;
+            let [k, v] = [k.to_dtype(dtype)?, v.to_dtype(dtype)?];
+            assert_eq!(fused(&[q, k, v], None)?, one_kernel, "{queries} {dtype:?}");
+        }
         // `ops::sdpa` takes a cap of 1 for none.
         assert!(!fused(&[q.clone(), k.clone(), v.clone()], Some(1.))?);
         let k = Var::from_tensor(&k)?.as_tensor().clone();

@@ -448,6 +448,41 @@ mod tests {
         Ok(())
     }
 
+    /// A channel's sum would be one thread's work where groups have few channels and results.
+    #[test]
+    fn long_sums_of_few_results_are_taken_in_parts_in_groups_as_well() -> Result<()> {
+        let test = "long_sums_of_few_results_are_taken_in_parts_in_groups_as_well";
+        let Some(device) = gpu(test) else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        for (groups, channels, in_parts) in [(2, 2, true), (2, 6, true), (20, 20, false)] {
+            let (x, w) = (
+                numbers(&[2, 120, 7, 6])?,
+                numbers(&[channels, 120 / groups, 5, 5])?,
+            );
+            let wanted = x.conv2d(&w, 0, 1, 1, groups)?;
+            let (x, w) = (x.to_device(&device)?, w.to_device(&device)?);
+            let (found, launches) = launches_of(|| x.conv2d(&w, 0, 1, 1, groups));
+            let what = format!("{channels} channels in {groups} groups");
+            let flat = |tensor: &Tensor| tensor.flatten_all()?.to_vec1::<f32>();
+            let (found, wanted) = (flat(&found?)?, flat(&wanted)?);
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(&wanted) {
+                let least = 1e-4 * wanted.abs().max(1.);
+                assert!(
+                    (found - wanted).abs() < least,
+                    "{what}: {found} and {wanted}"
+                );
+            }
+            let sums = launches
+                .iter()
+                .filter(|launch| launch.kernel == "conv2d_sum_f32");
+            assert_eq!(sums.count(), if in_parts { groups } else { 0 }, "{what}");
+        }
+        Ok(())
+    }
+
     #[test]
     fn launches_have_whole_images() -> Result<()> {
         let Some(device) = gpu("launches_have_whole_images") else {

@@ -168,52 +168,51 @@ impl Convolution {
         if self.groups > 1 {
             return self.gather_groups(launcher, choice, y);
         }
-        self.gather_channels(launcher, choice, self.channels, y)
+        let work = [Gathering::of(self, self.channels, y)];
+        match choice.form.unwrap_or_else(|| self.form(launcher, &work, 1)) {
+            Form::Tiles(tile) => Gathering::by_tiles(launcher, &work, tile, choice.parts),
+            Form::Plain => work[0].plainly(launcher, None),
+        }
     }
 
-    /// A launch for all groups, or if they are few but large, those of each.
+    /// A launch for all groups, or if they are few and tiles pay for each, those of each.
     fn gather_groups<L: Launcher>(
         &self,
         launcher: &L,
         choice: Choice,
         y: Pointer,
     ) -> Result<(), L::Error> {
-        let (inputs, channels) = (self.inputs(), self.channels / self.groups);
-        let all_at_once = self.groups > table::MOST_GROUPS || channels <= table::CHANNELS;
-        if all_at_once || matches!(choice.form, Some(Form::Plain)) {
+        let form = choice.form.unwrap_or_else(|| {
+            let (one, written) = self.of_group(0, y);
+            let work = [Gathering::of(&one, self.channels, written)];
+            one.form(launcher, &work, self.groups)
+        });
+        let Form::Tiles(tile) = form else {
             return Gathering::of(self, self.channels, y).plainly(launcher, None);
-        }
+        };
         for group in 0..self.groups {
-            let mut one = Self {
-                channels,
-                groups: 1,
-                ..*self
-            };
-            let size = self.x.size;
-            let first = group * channels;
-            one.x.shape[1] = inputs;
-            one.x.start = one.x.start.offset(group * inputs * one.x.strides[1] * size);
-            one.w.shape[0] = channels;
-            one.w.start = one.w.start.offset(first * one.w.strides[0] * size);
-            let written = y.offset(first * self.pixels() * size);
-            one.gather_channels(launcher, choice, self.channels, written)?;
+            let (one, written) = self.of_group(group, y);
+            let work = [Gathering::of(&one, self.channels, written)];
+            Gathering::by_tiles(launcher, &work, tile, choice.parts)?;
         }
         Ok(())
     }
 
-    /// Of images whose result has so many channels, of which these begin at `y`.
-    fn gather_channels<L: Launcher>(
-        &self,
-        launcher: &L,
-        choice: Choice,
-        channels: usize,
-        y: Pointer,
-    ) -> Result<(), L::Error> {
-        let work = [Gathering::of(self, channels, y)];
-        match choice.form.unwrap_or_else(|| self.form(launcher, &work)) {
-            Form::Tiles(tile) => Gathering::by_tiles(launcher, &work, tile, choice.parts),
-            Form::Plain => work[0].plainly(launcher, None),
-        }
+    /// A group as a convolution of its own, and its first result, where all begin at `y`.
+    fn of_group(&self, group: usize, y: Pointer) -> (Self, Pointer) {
+        let (inputs, channels) = (self.inputs(), self.channels / self.groups);
+        let mut one = Self {
+            channels,
+            groups: 1,
+            ..*self
+        };
+        let size = self.x.size;
+        let first = group * channels;
+        one.x.shape[1] = inputs;
+        one.x.start = one.x.start.offset(group * inputs * one.x.strides[1] * size);
+        one.w.shape[0] = channels;
+        one.w.start = one.w.start.offset(first * one.w.strides[0] * size);
+        (one, y.offset(first * self.pixels() * size))
     }
 
     /// The same of a transposed convolution.
@@ -229,7 +228,9 @@ impl Convolution {
         if few || choice.form.is_some() {
             let phases = (0..rows * columns).map(|n| whole.phase([n / columns, n % columns]));
             let phases: Vec<_> = phases.collect();
-            let form = choice.form.unwrap_or_else(|| self.form(launcher, &phases));
+            let form = choice
+                .form
+                .unwrap_or_else(|| self.form(launcher, &phases, 1));
             if let Form::Tiles(tile) = form {
                 return Gathering::by_tiles(launcher, &phases, tile, choice.parts);
             }
@@ -238,8 +239,8 @@ impl Convolution {
     }
 
     /// The form that pays for this work: tiles where there are channels to share inputs, or too few results to fill the
-    /// card, of long sums; but where each of the work's launches is worth its time.
-    fn form(&self, launcher: &impl Launcher, work: &[Gathering<'_>]) -> Form {
+    /// card, of long sums; but where each of the work's launches is worth its time. So many groups are computed alike.
+    fn form(&self, launcher: &impl Launcher, work: &[Gathering<'_>], groups: usize) -> Form {
         let Some((tile, packed)) = self.tiles(launcher.tuning()) else {
             return Form::Plain;
         };
@@ -249,13 +250,15 @@ impl Convolution {
         let full = table::BLOCK * table::BLOCKS_PER_PROCESSOR * card.multiprocessors;
         let idle = results < full && depth >= table::LEAST_TERMS;
         let most = tile.channels * limits.blocks_y;
-        let threads = results * self.channels.div_ceil(table::CHANNELS);
+        let threads = groups * results * self.channels.div_ceil(table::CHANNELS);
         let busy = |time| time * threads / (card.multiprocessors * table::THREADS);
         let term = busy(table::BUSY_TERM).max(table::IDLE_TERM);
         let channel = busy(table::BUSY_CHANNEL).max(table::IDLE_CHANNEL);
         let plainly = depth * term + self.inputs() * channel;
         let few = self.channels <= table::CHANNELS && !idle;
-        if few || self.channels > most || plainly < work.len() * limits.launch_time {
+        let launches = groups * work.len();
+        let many = groups > table::MOST_GROUPS || self.channels > most;
+        if few || many || plainly < launches * limits.launch_time {
             return Form::Plain;
         }
         let [_, inputs, ..] = self.x.shape;
