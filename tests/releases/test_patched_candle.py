@@ -15,7 +15,6 @@ from codegen.verify.feature_examples import BROKEN, ELSEWHERE, UNKNOWN, fitted, 
 from codegen.verify.scratch import member_manifests
 from codegen.verify.steps import STEPS
 from releases.command_line import candle_rocm, verified
-from releases.cover import NAMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,12 +94,6 @@ def test_apply_check_and_revert(way: tuple[str, Gating], tmp_path: Path) -> None
     assert candle_rocm("check", tree).code == 0
     assert candle_rocm("revert", tree).code == 0
     assert tree_hash(tree) == pristine, "reverting gives back every byte"
-
-
-def test_every_target_of_the_newest_release_builds(newest: str, work: Path) -> None:
-    """clippy of tests, examples and benches with `rocm`; in CI's share those of the crates whose targets we add."""
-    crates = [word for crate in ("candle-core", "candle-nn") for word in ("--package", crate)] if NAMED else []
-    verified(newest, ("all-targets-on",), work, *crates)
 
 
 def test_patched_candle_builds_and_its_tests_pass(group: Group, work: Path) -> None:

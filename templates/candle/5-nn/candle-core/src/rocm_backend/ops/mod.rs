@@ -13,6 +13,7 @@ mod copy;
 mod experts;
 mod fill;
 mod flash;
+mod fused;
 mod gated;
 mod host;
 mod ids;
@@ -53,6 +54,7 @@ pub(super) use copy::{copy2d, copy_strided_src, try_clone};
 pub use experts::{moe_gemm, moe_gemm_gguf, Pairs};
 pub(super) use fill::{const_set, zeros_impl};
 pub(crate) use flash::flash_attn;
+pub use fused::{attention, gate_times_up, is_fused, swiglu};
 pub use gated::silu_mul;
 pub(super) use host::{
     alloc_uninit, storage_from_cpu_storage, storage_from_cpu_storage_owned, storage_from_slice,
