@@ -21,7 +21,7 @@ export ARCH
 ALSO ?=
 # Run by `test` so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := releases unit $(ALSO) newest kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
+PARTS := releases $(ALSO) unit newest kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
 # One after another, with one target folder, and `releases` with another: two runs of cargo in one folder wait for each other.
 NEWEST_PARTS := newest-release backend-tests
 
@@ -74,7 +74,7 @@ KERNEL_LEAVES ?=
 ROCM_LEAVES ?=
 RELEASE_LEAVES ?=
 
-unit: setup ## Run the tool's own tests (minutes).
+unit: setup rocm-toolchain ## Run the tool's own tests (minutes).
 	$(BIN)/pytest -n auto tests/unit tests/golden $(UNIT_LEAVES)
 
 kernels: setup ## Render the HIP kernels from their specs (generated/kernels, docs/kernels.md).
