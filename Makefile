@@ -73,6 +73,7 @@ UNIT_LEAVES ?=
 KERNEL_LEAVES ?=
 ROCM_LEAVES ?=
 RELEASE_LEAVES ?=
+BACKEND_LEAVES ?=
 
 unit: setup rocm-toolchain ## Run the tool's own tests (minutes).
 	$(BIN)/pytest -n auto tests/unit tests/golden $(UNIT_LEAVES)
@@ -150,7 +151,7 @@ kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated de
 	$(BIN)/pytest -n auto --dist loadfile tests/emulator tests/hip_on_nvidia tests/kernels $(KERNEL_LEAVES)
 
 backend-tests: setup emulator rocm-toolchain ## Test a patched backend on the device: costs, faults, threads, training.
-	$(BIN)/pytest tests/backend
+	$(BIN)/pytest tests/backend $(BACKEND_LEAVES)
 
 tsan: setup emulator ## Look for races in the backend with Rust's ThreadSanitizer (nightly with rust-src).
 	PYTHONPATH=tests $(BIN)/python -m backend.thread_sanitizer
