@@ -1,6 +1,17 @@
 //! Models whose attention Candle writes out by hand, and which is one kernel on ROCm: small ones with made-up weights say
 //! there what they say on the CPU.
 #![cfg(feature = "rocm")]
+
+/// A loaded model as a `Model`.
+macro_rules! model {
+    ($loaded:expr) => {{
+        let mut loaded = $loaded;
+        let model: $crate::Model =
+            Box::new(move |tokens, position| loaded.forward(tokens, position));
+        Ok(model)
+    }};
+}
+
 mod qwen3;
 
 use candle::{DType, Device, Result, Tensor};
@@ -129,12 +140,7 @@ fn qwen2_agrees() -> Result<()> {
         r#""sliding_window": 64, "max_window_layers": 2, "tie_word_embeddings": true,
         "use_sliding_window": false"#,
     );
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = qwen2::ModelForCausalLM::new(&config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(qwen2::ModelForCausalLM::new(&config, vb)?);
     agrees(load, SINGLE, Norms::Factors)
 }
 
@@ -142,12 +148,7 @@ fn qwen2_agrees() -> Result<()> {
 fn mistral_agrees() -> Result<()> {
     // Tokens see five others and themselves.
     let config: mistral::Config = config(r#""sliding_window": 6, "use_flash_attn": false"#);
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = mistral::Model::new(&config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(mistral::Model::new(&config, vb)?);
     agrees(load, SEVERAL, Norms::Factors)
 }
 
@@ -158,12 +159,7 @@ fn mixtral_agrees() -> Result<()> {
         r#""sliding_window": 64, "num_experts_per_tok": 2, "num_local_experts": 4,
         "use_flash_attn": false"#,
     );
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = mixtral::Model::new(&config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(mixtral::Model::new(&config, vb)?);
     let off = off(load, (SINGLE, Norms::Factors), DType::F32)?;
     assert!(off <= 64. * 30. * f32::EPSILON, "off by {off:e}");
     Ok(())
@@ -172,24 +168,14 @@ fn mixtral_agrees() -> Result<()> {
 #[test]
 fn phi3_agrees() -> Result<()> {
     let config: phi3::Config = config(r#""original_max_position_embeddings": null"#);
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = phi3::Model::new(&config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(phi3::Model::new(&config, vb)?);
     agrees(load, SEVERAL, Norms::Factors)
 }
 
 #[test]
 fn gemma_agrees() -> Result<()> {
     let config: gemma::Config = config(r#""attention_bias": false, "head_dim": 16"#);
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = gemma::Model::new(false, &config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(gemma::Model::new(false, &config, vb)?);
     agrees(load, SEVERAL, Norms::Differences)
 }
 
@@ -200,12 +186,7 @@ fn gemma2_agrees() -> Result<()> {
         r#""attention_bias": false, "head_dim": 16, "hidden_activation": "gelu_pytorch_tanh",
         "final_logit_softcapping": 30.0, "attn_logit_softcapping": 5.0, "query_pre_attn_scalar": 16"#,
     );
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = gemma2::Model::new(false, &config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(gemma2::Model::new(false, &config, vb)?);
     agrees(load, SEVERAL, Norms::Differences)
 }
 
@@ -217,12 +198,7 @@ fn gemma3_agrees() -> Result<()> {
         "rope_local_base_freq": 10000.0, "query_pre_attn_scalar": 16, "sliding_window": 64,
         "sliding_window_pattern": 2, "num_key_value_heads": 1"#,
     );
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = gemma3::Model::new(false, &config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(gemma3::Model::new(false, &config, vb)?);
     agrees(load, SINGLE, Norms::Differences)
 }
 

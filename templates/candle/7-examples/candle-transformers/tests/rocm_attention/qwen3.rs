@@ -1,5 +1,5 @@
 //! qwen3 normalizes queries and keys of each head.
-use super::{agrees, config, Model, Norms, SEVERAL};
+use super::{agrees, config, Norms, SEVERAL};
 use candle::Result;
 use candle_nn::VarBuilder;
 use candle_transformers::models::qwen3::{Config, ModelForCausalLM};
@@ -10,11 +10,6 @@ fn qwen3_agrees() -> Result<()> {
         r#""head_dim": 8, "attention_bias": false, "max_window_layers": 2, "use_sliding_window": false,
         "tie_word_embeddings": true"#,
     );
-    let load = |vb: VarBuilder| -> Result<Model> {
-        let mut model = ModelForCausalLM::new(&config, vb)?;
-        Ok(Box::new(move |tokens, position| {
-            model.forward(tokens, position)
-        }))
-    };
+    let load = |vb: VarBuilder| model!(ModelForCausalLM::new(&config, vb)?);
     agrees(load, SEVERAL, Norms::Factors)
 }
