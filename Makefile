@@ -17,11 +17,15 @@ export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
-# Further targets that `test` makes.
+# Further targets that `test` makes, beside what is built.
 ALSO ?=
 # Run by `test` so many at a time: cargo leaves a core idle while it waits for a large crate.
 JOBS ?= 2
-PARTS := releases $(ALSO) unit newest kernel-tests mutations sabotage attacks code-objects machine-code model-tests browser-tests
+# Made first, and then no more: make begins what does not wait for anything before what does.
+BUILT := rocm-toolchain emulator planner nvidia amdgpu
+MADE := $(addprefix --old-file=,setup $(BUILT))
+# The longest ones first, so that no core is left idle in the end.
+PARTS := releases newest unit machine-code kernel-tests code-objects sabotage mutations model-tests attacks browser-tests
 # One after another, with one target folder, and `releases` with another: two runs of cargo in one folder wait for each other.
 NEWEST_PARTS := newest-release backend-tests
 
@@ -59,14 +63,21 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 	$(BIN)/candle-rocm scan $(CANDLE)
 	$(BIN)/candle-rocm verify $(CANDLE) --only check-off --only check-on
 
+# Of what takes hours as a whole, a part; `make mutations`, `make sabotage`, `make attacks` and `make machine-code` do all.
+test: export MUTATIONS := $(or $(MUTATIONS),4)
+test: export ATTACKS := $(or $(ATTACKS),200)
+# The acts left out build candle-core's tests once more, or another release.
+test: export ACTS := $(or $(ACTS),--except=rocm-tests --except=0.9.1)
+test: export MACHINE_CODE := $(or $(MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py matmul.py norm.py rope.py softmax.py))
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
+	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(BUILT) $(ALSO) || status=$$?; \
 	echo "$(words $(PARTS)) parts, $(JOBS) at a time; each prints what it did when it has ended"; \
-	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(PARTS) || status=$$?; \
+	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(MADE) $(PARTS) || status=$$?; \
 	exit $$status
 
-newest: setup rocm-toolchain
-	@status=0; for part in $(NEWEST_PARTS); do $(MAKE) $$part || status=$$?; done; exit $$status
+newest: setup $(BUILT)
+	@status=0; for part in $(NEWEST_PARTS); do $(MAKE) $(MADE) $$part || status=$$?; done; exit $$status
 
 # What is left out of a part, as --ignore=FILE or --deselect=TEST; without these variables, nothing.
 UNIT_LEAVES ?=

@@ -149,12 +149,18 @@ def main() -> int:
     """Exit code 1 when an act survives, or a command fails before any."""
     parser = argparse.ArgumentParser(prog="sabotage", description=__doc__)
     parser.add_argument("words", nargs="*", help="only acts whose file, text or command contains one of these")
-    parser.add_argument("--work", type=Path, default=repository_root() / "build" / "verify")
+    parser.add_argument("--except", dest="left", action="append", default=[], help="leave out acts with this word")
+    parser.add_argument("--work", type=Path, default=repository_root() / "build" / "sabotage" / "work")
     options = parser.parse_args()
+
+    def has(words: Iterable[str], text: str) -> bool:
+        return any(word in text for word in words)
+
     acts = [
         (group, act)
         for group, act in read_acts(repository_root())
-        if not options.words or any(word in f"{group} {act.about} {act.caught_by}" for word in options.words)
+        for text in [f"{group} {act.about} {act.caught_by}"]
+        if has(options.words or [""], text) and not has(options.left, text)
     ]
     if not acts:
         print("no act is of that name", file=sys.stderr)
