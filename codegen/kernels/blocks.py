@@ -68,6 +68,8 @@ class Block(Model):
     quants: Annotated[tuple[Plane, ...], Field(min_length=1)]
     bias: Annotated[int, Field(ge=0, le=128)] = 0
     scales: Scales
+    at_once: Literal[1, 2] = 2
+    """Rows of blocks that a wave multiplies at a time with one row of numbers, if the architecture has so many."""
 
     @property
     def bytes(self) -> int:

@@ -135,6 +135,38 @@ struct LayerNorm {
   }
 };
 
+// Sums of two rows' elements, which are kept as they are taken.
+template <class T>
+struct SummedIn {
+  RowIn<T> a, b;
+  RowOut<T> sum;
+  bool mine;
+
+  template <u32 LANES>
+  CANDLE_DEVICE Pack<T, LANES> load(PackPlace place) const {
+    Pack<Wide<T>, LANES> sums = widened<LANES, T>(a.template load<LANES>(place));
+    const Pack<Wide<T>, LANES> others = widened<LANES, T>(b.template load<LANES>(place));
+#pragma unroll
+    for (u32 l = 0; l < LANES; ++l) sums.lane[l] += others.lane[l];
+    const Pack<T, LANES> rounded = narrowed<T>(sums);
+    if (mine) sum.store(place, rounded);
+    return rounded;
+  }
+};
+
+// x + other, and that / sqrt(mean of its square + eps) * alpha; no alpha is 1.
+template <class T>
+CANDLE_DEVICE void add_and_normalize(T *__restrict__ y, T *__restrict__ sum, const T *__restrict__ x,
+                                     const T *__restrict__ other, RmsNorm<T> norm, const Rows &rows) {
+  const Team team{rows.width};
+  for_rows(rows.count, team, [&](u64 first, u32 own, bool mine) {
+    const u64 tile = first * rows.length;
+    const u32 offset = own * u32(rows.length);
+    const SummedIn<T> from{{x + tile, offset}, {other + tile, offset}, {sum + tile, offset}, mine};
+    norm(RowOut<T>{y + tile, offset}, HeldRow<HELD<T>, T>(from, rows.length, team), mine);
+  });
+}
+
 template <class Row, class T, class Norm>
 CANDLE_DEVICE void normalize_held(T *__restrict__ y, const T *__restrict__ x, Norm norm, const Rows &rows) {
   const Team team{rows.width};
@@ -297,6 +329,23 @@ layer_norm_f64_staged(f64 *y, const f64 *x, const f64 *alpha, const f64 *beta, f
 CANDLE_KERNEL(1024)
 layer_norm_f64_streamed(f64 *y, const f64 *x, const f64 *alpha, const f64 *beta, f32 eps, Rows rows) {
   normalize_streamed(y, x, LayerNorm<f64>{alpha, beta, eps}, rows);
+}
+
+CANDLE_KERNEL(1024)
+add_rms_norm_bf16_held(bf16 *y, bf16 *sum, const bf16 *x, const bf16 *other, const bf16 *alpha, f32 eps, Rows rows) {
+  add_and_normalize(y, sum, x, other, RmsNorm<bf16>{alpha, eps}, rows);
+}
+CANDLE_KERNEL(1024)
+add_rms_norm_f16_held(f16 *y, f16 *sum, const f16 *x, const f16 *other, const f16 *alpha, f32 eps, Rows rows) {
+  add_and_normalize(y, sum, x, other, RmsNorm<f16>{alpha, eps}, rows);
+}
+CANDLE_KERNEL(1024)
+add_rms_norm_f32_held(f32 *y, f32 *sum, const f32 *x, const f32 *other, const f32 *alpha, f32 eps, Rows rows) {
+  add_and_normalize(y, sum, x, other, RmsNorm<f32>{alpha, eps}, rows);
+}
+CANDLE_KERNEL(1024)
+add_rms_norm_f64_held(f64 *y, f64 *sum, const f64 *x, const f64 *other, const f64 *alpha, f32 eps, Rows rows) {
+  add_and_normalize(y, sum, x, other, RmsNorm<f64>{alpha, eps}, rows);
 }
 
 } // namespace candle

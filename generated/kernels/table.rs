@@ -161,6 +161,8 @@ pub(crate) struct Block {
     /// Of a block.
     pub(crate) elements: usize,
     pub(crate) bytes: usize,
+    /// Rows of blocks that a wave multiplies at a time with one row of numbers, if the architecture has so many.
+    pub(crate) at_once: usize,
 }
 
 /// GGML's formats.
@@ -169,61 +171,73 @@ pub(crate) const BLOCKS: [Block; 12] = [
         name: "q4_0",
         elements: 32,
         bytes: 18,
+        at_once: 2,
     },
     Block {
         name: "q4_1",
         elements: 32,
         bytes: 20,
+        at_once: 1,
     },
     Block {
         name: "q5_0",
         elements: 32,
         bytes: 22,
+        at_once: 2,
     },
     Block {
         name: "q5_1",
         elements: 32,
         bytes: 24,
+        at_once: 1,
     },
     Block {
         name: "q8_0",
         elements: 32,
         bytes: 34,
+        at_once: 2,
     },
     Block {
         name: "q8_1",
         elements: 32,
         bytes: 36,
+        at_once: 2,
     },
     Block {
         name: "q2k",
         elements: 256,
         bytes: 84,
+        at_once: 2,
     },
     Block {
         name: "q3k",
         elements: 256,
         bytes: 110,
+        at_once: 2,
     },
     Block {
         name: "q4k",
         elements: 256,
         bytes: 144,
+        at_once: 2,
     },
     Block {
         name: "q5k",
         elements: 256,
         bytes: 176,
+        at_once: 1,
     },
     Block {
         name: "q6k",
         elements: 256,
         bytes: 210,
+        at_once: 2,
     },
     Block {
         name: "q8k",
         elements: 256,
         bytes: 292,
+        at_once: 2,
     },
 ];
 
@@ -983,7 +997,7 @@ pub(crate) mod norm {
         number: 14,
         name: "norm",
         variants: &["held", "unaligned", "staged", "streamed"],
-        kernels: 32,
+        kernels: 36,
     };
 
     /// A row to a few lanes, a wave or a block, which keeps it in registers.
@@ -1015,8 +1029,18 @@ pub(crate) mod norm {
         distinct: false,
     };
 
+    /// x + other, and that / sqrt(mean of its square + eps) * alpha
+    pub(crate) const ADD_RMS_NORM: Op = Op {
+        family: FAMILY,
+        name: "add_rms_norm",
+        first: 32,
+        types: &[WIDE_FLOAT],
+        variants: &[0],
+        distinct: false,
+    };
+
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[RMS_NORM, LAYER_NORM];
+    pub(crate) const OPS: &[Op] = &[RMS_NORM, LAYER_NORM, ADD_RMS_NORM];
 }
 
 /// Elementwise functions of one tensor and numbers given at launch, y[i] = f(x[i], ...).
@@ -1150,6 +1174,7 @@ pub(crate) mod quantized {
     pub(crate) const SPLIT: usize = 4;
     pub(crate) const FEW_STEP: usize = 8;
     pub(crate) const MANY_STEP: usize = 4;
+    pub(crate) const AT_ONCE: Tuned = Tuned([1, 1, 1, 1, 1, 2]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 18,
@@ -1429,7 +1454,7 @@ pub(crate) mod rope {
         number: 21,
         name: "rope",
         variants: &[""],
-        kernels: 8,
+        kernels: 12,
     };
 
     /// Pairs are an element of the first half of a row and its counterpart in the second.
@@ -1452,8 +1477,18 @@ pub(crate) mod rope {
         distinct: false,
     };
 
+    /// Queries and keys as by rope, keys and values to the rows of caches that indices name.
+    pub(crate) const ROPE_APPEND: Op = Op {
+        family: FAMILY,
+        name: "rope_append",
+        first: 8,
+        types: &[WIDE_FLOAT],
+        variants: &[0],
+        distinct: false,
+    };
+
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[ROPE, ROPE_I];
+    pub(crate) const OPS: &[Op] = &[ROPE, ROPE_I, ROPE_APPEND];
 }
 
 /// Elements added to the elements that indices select, y[l, ids[l, i, r], r] += x[l, i, r].
@@ -1511,16 +1546,17 @@ pub(crate) mod sdpa {
     pub(crate) const STAGED_VALUES: usize = 2048;
     pub(crate) const TILE_LDS: usize = 25600;
     pub(crate) const FEW_QUERIES: usize = 8;
-    pub(crate) const BLOCKS_PER_PROCESSOR: usize = 4;
-    pub(crate) const LEAST_KEYS: usize = 256;
+    pub(crate) const LEAST_KEYS: usize = 32;
     pub(crate) const COMBINED: usize = 4;
     pub(crate) const SHARERS: usize = 16;
     pub(crate) const MATRIX_TILE: usize = 16;
     pub(crate) const MATRIX_GAP: usize = 8;
     pub(crate) const MATRIX_PACK: usize = 8;
     pub(crate) const WIDE: usize = 128;
-    pub(crate) const MATRIX_LEAST_KEYS: usize = 128;
+    pub(crate) const MATRIX_LEAST_KEYS: usize = 64;
+    pub(crate) const LEAST_PARTS: usize = 4;
     pub(crate) const WIDE_SPLIT_STEP: usize = 32;
+    pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 2]);
     pub(crate) const MATRIX_BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 128]);
     pub(crate) const MATRIX_BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 2]);
     pub(crate) const MATRIX_COLUMNS: Tuned = Tuned([256, 0, 0, 256, 256, 256]);

@@ -145,12 +145,32 @@ pub(crate) enum Operation {
         eps: f32,
         y: Tensor,
     },
+    AddRmsNorm {
+        x: Tensor,
+        other: Tensor,
+        /// `None` for ones.
+        alpha: Option<Tensor>,
+        eps: f32,
+        sum: Tensor,
+        y: Tensor,
+    },
     Rope {
         x: Tensor,
         cos: Tensor,
         sin: Tensor,
         interleaved: bool,
         heads_inside: bool,
+        y: Tensor,
+    },
+    RopeAppend {
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        places: Ids,
+        keys: Tensor,
+        values: Tensor,
         y: Tensor,
     },
     Sdpa {
@@ -383,6 +403,14 @@ impl Blocks {
             rows,
             columns,
         })
+    }
+}
+
+/// Null where there is none.
+fn start_of(vector: &Option<Tensor>) -> Result<Pointer, Refusal> {
+    match vector {
+        Some(vector) => Ok(vector.contiguous()?.start),
+        None => Ok(Pointer::NULL),
     }
 }
 
@@ -717,12 +745,23 @@ impl Operation {
                 y,
             } => {
                 let op = named(table::norm::OPS, op)?;
-                let start = |vector: &Option<Tensor>| match vector {
-                    Some(vector) => Ok(vector.contiguous()?.start),
-                    None => Ok(Pointer::NULL),
-                };
-                let vectors: Result<Vec<_>, _> = parameters.iter().map(start).collect();
+                let vectors: Result<Vec<_>, _> = parameters.iter().map(start_of).collect();
                 nn_plan::norm(recorder, &op, x.contiguous()?, &vectors?, *eps, y.start()?)
+            }
+            Self::AddRmsNorm {
+                x,
+                other,
+                alpha,
+                eps,
+                sum,
+                y,
+            } => {
+                let inputs = [other.contiguous()?.start, start_of(alpha)?];
+                let results = [sum.start()?, y.start()?];
+                match nn_plan::add_rms_norm(recorder, x.contiguous()?, inputs, *eps, results)? {
+                    true => Ok(()),
+                    false => Err(Refusal("no block's registers hold such rows".to_string())),
+                }
             }
             Self::Rope {
                 x,
@@ -738,6 +777,36 @@ impl Operation {
                 };
                 let (x, cos, sin) = (x.contiguous()?, cos.contiguous()?, sin.contiguous()?);
                 nn_plan::rope(recorder, rotation, x, cos, sin, y.start()?)
+            }
+            Self::RopeAppend {
+                q,
+                k,
+                v,
+                cos,
+                sin,
+                places,
+                keys,
+                values,
+                y,
+            } => {
+                let next = nn_plan::Next {
+                    q: q.contiguous()?,
+                    k: k.contiguous()?,
+                    v: v.contiguous()?,
+                    cos: cos.contiguous()?,
+                    sin: sin.contiguous()?,
+                };
+                let kept = keys.contiguous()?;
+                let caches = nn_plan::Caches {
+                    keys: kept.start,
+                    values: values.contiguous()?.start,
+                    capacity: kept.shape[2],
+                    places: places.contiguous()?.0,
+                };
+                match nn_plan::rope_append(recorder, next, caches, y.start()?)? {
+                    true => Ok(()),
+                    false => Err(Refusal("halves of rows are no whole packs".to_string())),
+                }
             }
             Self::Sdpa {
                 q,

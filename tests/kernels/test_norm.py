@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from codegen.device.ops.norm import layer_norm, rms_norm
+from codegen.device.ops.binary import binary
+from codegen.device.ops.norm import add_rms_norm, layer_norm, rms_norm
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import dtype, expand
 from kernels.cases import random_values
-from kernels.compare import assert_within, epsilon, smallest
+from kernels.compare import assert_same_bits, assert_within, epsilon, smallest
 from kernels.images import unit
 from kernels.launched import launched
 
@@ -173,3 +174,26 @@ def test_rows_have_to_be_contiguous(kernels: Kernels) -> None:
     for tensor, alpha in ((x.transpose(1, 0), None), (x, strided)):
         with pytest.raises(ValueError, match="must be contiguous"):
             rms_norm(kernels, tensor, alpha, EPS)
+
+
+@pytest.mark.parametrize("element", TYPES, ids=str)
+def test_a_sum_is_normalized_as_by_two_operations(kernels: Kernels, element: DType) -> None:
+    """For one row and for many, by a few lanes, a wave and a block, and once with values that are no numbers."""
+    for shape in ((1, 16), (3, 64), (1, 4096), (700, 1024), (2, 5, 8192)):
+        arrays = [random_values(element, shape, seed, special=shape == (3, 64)) for seed in (1, 2)]
+        arrays.append(random_values(element, shape[-1:], 3, special=False))
+        x, other, alpha = (Tensor.from_numpy(kernels.device, array, element) for array in arrays)
+        with launched(kernels) as symbols:
+            total, normed = add_rms_norm(kernels, x, other, alpha, EPS)
+        assert symbols == {f"add_rms_norm_{element}_held"}
+        expected = binary(kernels, "add", x, other)
+        assert_same_bits(total, expected.numpy())
+        assert_same_bits(normed, rms_norm(kernels, expected, alpha, EPS).numpy())
+
+
+def test_what_is_no_row_of_whole_packs_is_left_to_two_operations(kernels: Kernels) -> None:
+    zeros = Tensor.from_numpy(kernels.device, np.zeros((2, 70016), np.float32))
+    for length, first in ((1003, 0), (1000, 1), (70016, 0)):
+        row = zeros.narrow(0, 0, 1).reshaped(70016).narrow(0, first, length).reshaped(1, length)
+        with pytest.raises(ValueError, match="registers"):
+            add_rms_norm(kernels, row, row, None, EPS)

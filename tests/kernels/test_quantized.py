@@ -162,9 +162,9 @@ def test_waves_share_rows_where_there_are_few() -> None:
 
     assert waves(65536, 448) == 1
     for rows in (1, 2, 4, 8):
-        assert waves(4096, 448, rows) == 2, "21 waves a multiprocessor are not enough"
-        assert waves(4096, 128, rows) == 1, "but each lane should have four parts"
-        assert waves(512, 128, rows) == 4, "unless there are hardly any waves"
+        assert waves(1536, 448, rows) == 1, "16 waves a multiprocessor are enough"
+        assert waves(1535, 448, rows) == 1536 / 1535 * 2, "and fewer are not"
+        assert waves(512, 128, rows) == 4, "each lane has a part"
         assert waves(64, 512, rows) == 8, "a block has no more"
         assert waves(64, 63, rows) == 1, "each lane has a part"
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from codegen.device.ops.rope import rope
+from codegen.device.ops.rope import rope, rope_append
 from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import dtype, expand
-from kernels.compare import epsilon
+from kernels.compare import assert_same_bits, epsilon
+from kernels.launched import launched
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
+    from codegen.kernels.dtypes import DType
 
 Array = np.ndarray[Any, Any]
 
@@ -85,3 +87,63 @@ def test_special_values_reach_only_their_pair(kernels: Kernels) -> None:
     assert np.argwhere(np.isnan(result)).tolist() == [[0, 0, 1, 2], [0, 0, 1, 6]]
     assert np.argwhere(np.isinf(result)).tolist() == [[0, 0, 0, 1], [0, 0, 0, 5]]
     assert dtype("f32").size == result.itemsize
+
+
+CACHED = [(1, 4, 2, 1, 64), (2, 3, 1, 5, 32), (1, 2, 2, 37, 128), (3, 1, 1, 2, 4096), (1, 2, 1, 0, 64)]
+"""(b, h, g, t, d): one position and several, rows of a few packs and beyond a block, none."""
+
+
+@pytest.mark.parametrize("shape", CACHED, ids=str)
+@pytest.mark.parametrize("element", expand(("wide-float",)), ids=str)
+def test_keys_and_values_go_to_caches(kernels: Kernels, element: DType, shape: tuple[int, ...]) -> None:
+    """Bit for bit as rotated and then moved; other rows of the caches stay, and a place that is none is left out."""
+    batch, heads, key_heads, length, depth = shape
+    random = np.random.default_rng(depth)
+    kind = numpy_type(element)
+    capacity = length + 3
+
+    def drawn(*sizes: int) -> Array:
+        return random.standard_normal(sizes).astype(kind)
+
+    q, k, v = (drawn(batch, each, length, depth) for each in (heads, key_heads, key_heads))
+    caches = [drawn(batch, key_heads, capacity, depth) for _ in range(2)]
+    cos, sin = drawn(length + 1, depth // 2), drawn(length + 1, depth // 2)
+    places = random.permutation(capacity)[:length].astype(np.uint32)
+    expected = [cache.copy() for cache in caches]
+    on_device = [Tensor.from_numpy(kernels.device, array) for array in (q, k, v, cos, sin)]
+    turned = [rope(kernels, on_device[n], *on_device[3:]).numpy() for n in (0, 1)]
+    expected[0][:, :, places], expected[1][:, :, places] = turned[1], v
+    kept = [Tensor.from_numpy(kernels.device, cache) for cache in caches]
+    if length > 2:
+        places[1], places[2] = np.iinfo(np.uint32).max, capacity
+        for cache, before in zip(expected, caches, strict=True):
+            left = np.setdiff1d(np.arange(capacity), np.delete(places, [1, 2]))
+            cache[:, :, left] = before[:, :, left]
+    failed = Tensor.from_numpy(kernels.device, np.zeros(1, np.uint32))
+
+    with launched(kernels) as symbols:
+        queries = rope_append(
+            kernels,
+            on_device[0],
+            (on_device[1], on_device[2]),
+            (on_device[3], on_device[4]),
+            Tensor.from_numpy(kernels.device, places),
+            (kept[0], kept[1]),
+            failed,
+        )
+
+    assert symbols == ({f"rope_append_{element}"} if length else set())
+    assert_same_bits(queries, turned[0])
+    for found, wanted in zip(kept, expected, strict=True):
+        assert_same_bits(found, wanted)
+    assert failed.numpy().tolist() == [int(length > 2)]
+
+
+def test_halves_that_are_no_packs_are_left_to_three_operations(kernels: Kernels) -> None:
+    zeros = Tensor.from_numpy(kernels.device, np.zeros(4096, np.float32))
+    places = Tensor.from_numpy(kernels.device, np.zeros(1, np.uint32))
+    for depth, first in ((12, 0), (16, 1)):
+        row = zeros.narrow(0, first, depth).reshaped(1, 1, 1, depth)
+        angles = zeros.narrow(0, 0, depth // 2).reshaped(1, depth // 2)
+        with pytest.raises(ValueError, match="whole packs"):
+            rope_append(kernels, row, (row, row), (angles, angles), places, (row, row))

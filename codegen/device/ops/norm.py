@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.device.ops.elementwise import made
+from codegen.device.tensor import Tensor
 
 if TYPE_CHECKING:
     from codegen.device.kernels import Kernels
-    from codegen.device.tensor import Tensor
 
 
 def rms_norm(kernels: Kernels, x: Tensor, alpha: Tensor | None, eps: float) -> Tensor:
@@ -26,6 +26,17 @@ def layer_norm(kernels: Kernels, x: Tensor, alpha: Tensor | None, beta: Tensor |
     contiguous.
     """
     return _norm(kernels, "layer_norm", x, (alpha, beta), eps)
+
+
+def add_rms_norm(kernels: Kernels, x: Tensor, other: Tensor, alpha: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+    """x + other, and `rms_norm` of it: bit for bit as two operations.
+
+    Raises ValueError as `rms_norm`, and for rows that are no multiple of 16 bytes, do not lie at such a boundary, or do
+    not fit into a block's registers.
+    """
+    total = Tensor.empty(kernels.device, x.shape, x.dtype)
+    normed = made(kernels, "add_rms_norm", x.shape, x.dtype, x=x, other=other, alpha=alpha, eps=eps, sum=total)
+    return total, normed
 
 
 def _norm(kernels: Kernels, op: str, x: Tensor, parameters: tuple[Tensor | None, ...], eps: float) -> Tensor:

@@ -120,7 +120,7 @@ CANDLE_DEVICE Line pairs(f32 d, const u8 *packed, u32 group) {
 }
 
 struct Q4_0 {
-  static constexpr u32 ELEMENTS = 32, BYTES = 18, GROUP = 32;
+  static constexpr u32 ELEMENTS = 32, BYTES = 18, GROUP = 32, AT_ONCE = 2;
   static constexpr i32 BIAS = 8;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
   static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
@@ -137,7 +137,7 @@ struct Q4_0 {
   }
 };
 struct Q4_1 {
-  static constexpr u32 ELEMENTS = 32, BYTES = 20, GROUP = 32;
+  static constexpr u32 ELEMENTS = 32, BYTES = 20, GROUP = 32, AT_ONCE = 1;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
   static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
@@ -154,7 +154,7 @@ struct Q4_1 {
   }
 };
 struct Q5_0 {
-  static constexpr u32 ELEMENTS = 32, BYTES = 22, GROUP = 32;
+  static constexpr u32 ELEMENTS = 32, BYTES = 22, GROUP = 32, AT_ONCE = 2;
   static constexpr i32 BIAS = 16;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
   static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
@@ -171,7 +171,7 @@ struct Q5_0 {
   }
 };
 struct Q5_1 {
-  static constexpr u32 ELEMENTS = 32, BYTES = 24, GROUP = 32;
+  static constexpr u32 ELEMENTS = 32, BYTES = 24, GROUP = 32, AT_ONCE = 1;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
   static constexpr bool HALVES_SHARE = true; // the bytes of their lowest bits, of each 32 elements
@@ -188,7 +188,7 @@ struct Q5_1 {
   }
 };
 struct Q8_0 {
-  static constexpr u32 ELEMENTS = 32, BYTES = 34, GROUP = 32;
+  static constexpr u32 ELEMENTS = 32, BYTES = 34, GROUP = 32, AT_ONCE = 2;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = true, HAS_OFFSET = false;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
@@ -205,7 +205,7 @@ struct Q8_0 {
   }
 };
 struct Q8_1 {
-  static constexpr u32 ELEMENTS = 32, BYTES = 36, GROUP = 32;
+  static constexpr u32 ELEMENTS = 32, BYTES = 36, GROUP = 32, AT_ONCE = 2;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = true, HAS_OFFSET = false;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
@@ -222,7 +222,7 @@ struct Q8_1 {
   }
 };
 struct Q2K {
-  static constexpr u32 ELEMENTS = 256, BYTES = 84, GROUP = 16;
+  static constexpr u32 ELEMENTS = 256, BYTES = 84, GROUP = 16, AT_ONCE = 2;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
@@ -241,7 +241,7 @@ struct Q2K {
   }
 };
 struct Q3K {
-  static constexpr u32 ELEMENTS = 256, BYTES = 110, GROUP = 16;
+  static constexpr u32 ELEMENTS = 256, BYTES = 110, GROUP = 16, AT_ONCE = 2;
   static constexpr i32 BIAS = 4;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
@@ -258,7 +258,7 @@ struct Q3K {
   }
 };
 struct Q4K {
-  static constexpr u32 ELEMENTS = 256, BYTES = 144, GROUP = 32;
+  static constexpr u32 ELEMENTS = 256, BYTES = 144, GROUP = 32, AT_ONCE = 2;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
@@ -275,7 +275,7 @@ struct Q4K {
   }
 };
 struct Q5K {
-  static constexpr u32 ELEMENTS = 256, BYTES = 176, GROUP = 32;
+  static constexpr u32 ELEMENTS = 256, BYTES = 176, GROUP = 32, AT_ONCE = 1;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = false, HAS_OFFSET = true;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
@@ -292,7 +292,7 @@ struct Q5K {
   }
 };
 struct Q6K {
-  static constexpr u32 ELEMENTS = 256, BYTES = 210, GROUP = 16;
+  static constexpr u32 ELEMENTS = 256, BYTES = 210, GROUP = 16, AT_ONCE = 2;
   static constexpr i32 BIAS = 32;
   static constexpr bool SIGNED = false, HAS_OFFSET = false;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements
@@ -309,7 +309,7 @@ struct Q6K {
   }
 };
 struct Q8K {
-  static constexpr u32 ELEMENTS = 256, BYTES = 292, GROUP = 256;
+  static constexpr u32 ELEMENTS = 256, BYTES = 292, GROUP = 256, AT_ONCE = 2;
   static constexpr i32 BIAS = 0;
   static constexpr bool SIGNED = true, HAS_OFFSET = false;
   static constexpr bool HALVES_SHARE = false; // the bytes of their lowest bits, of each 32 elements

@@ -211,7 +211,9 @@ struct HeldRow {
   u64 length;
   Team team;
 
-  CANDLE_DEVICE HeldRow(RowIn<T> row, u64 length, Team team) : length(length), team(team) {
+  // `row` is a RowIn, or loads as it does.
+  template <class In>
+  CANDLE_DEVICE HeldRow(In row, u64 length, Team team) : length(length), team(team) {
     Pack<T, LANES> raw[PACKS];
 #pragma unroll // all loads are under way before the first is waited for
     for (u32 k = 0; k < PACKS; ++k) {

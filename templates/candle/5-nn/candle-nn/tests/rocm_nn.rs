@@ -376,7 +376,7 @@ mod backward_agrees_with_the_cpu {
 /// What statements in candle-transformers ask for.
 mod operations_of_models {
     use super::*;
-    use candle_nn::rocm::{attention, gated};
+    use candle_nn::rocm::{attention, gated, rms_norm_residual, rope_with_caches};
     use candle_nn::Activation;
 
     /// Queries, keys and values of heads that share keys in twos.
@@ -511,6 +511,128 @@ mod operations_of_models {
         assert!(!fused(&[q.clone(), k.clone(), v.clone()], Some(1.))?);
         let k = Var::from_tensor(&k)?.as_tensor().clone();
         assert!(!fused(&[q, k, v], None)?);
+        Ok(())
+    }
+
+    /// Rows that one kernel takes, and rows, views and gradients that are left to two operations.
+    #[test]
+    fn norms_of_sums_are_those_of_two_operations() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        let same = |x: &Tensor, other: &Tensor, alpha: &Tensor| -> Result<()> {
+            let numbers = |x: &Tensor| x.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>();
+            let (sum, normed) = rms_norm_residual(x, other, alpha, EPS)?;
+            let plain = (x + other)?;
+            assert_eq!(sum.shape(), x.shape());
+            assert_eq!(numbers(&sum)?, numbers(&plain)?, "{x:?}");
+            let plain = ops::rms_norm(&plain.contiguous()?, alpha, EPS)?;
+            assert_eq!(numbers(&normed)?, numbers(&plain)?, "{x:?}");
+            Ok(())
+        };
+        for dtype in FLOATS {
+            for (shape, skip) in [
+                (&[1, 4096][..], 0),
+                (&[7, 3, 64], 0),
+                (&[3, 33], 0),
+                (&[2, 64], 1),
+                (&[3, 0], 0),
+                (&[1, 70000], 0),
+            ] {
+                let inputs = Inputs {
+                    device: &device,
+                    dtype,
+                    given: dtype,
+                    shape,
+                    skip,
+                    made: Cell::new(0),
+                };
+                same(&inputs.rows()?, &inputs.rows()?, &inputs.vector()?)?;
+            }
+        }
+        let [x, ..] = operands(&device, DType::F32)?;
+        let x = x.narrow(2, 0, 1)?.squeeze(2)?.get(0)?.narrow(0, 0, 4)?;
+        let columns = x.dim(1)?;
+        let alpha = Tensor::ones(columns, DType::F32, &device)?;
+        same(&x, &x.narrow(0, 0, 1)?.broadcast_as(x.shape())?, &alpha)?;
+        let weight = Var::from_tensor(&x)?;
+        let (sum, _) = rms_norm_residual(weight.as_tensor(), &x, &alpha, EPS)?;
+        let gradients = sum.sum_all()?.backward()?;
+        assert!(gradients.get(weight.as_tensor()).is_some());
+        let shorter = x.narrow(1, 0, columns - 1)?;
+        assert!(rms_norm_residual(&x, &x, &alpha.narrow(0, 1, columns - 1)?, EPS).is_err());
+        assert!(rms_norm_residual(&x, &shorter, &alpha, EPS).is_err());
+        let other = x.to_dtype(DType::F16)?;
+        assert!(rms_norm_residual(&x, &other, &alpha, EPS).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn keys_and_values_are_kept_as_by_rope_and_two_scatters() -> Result<()> {
+        let device = Device::new_rocm(0)?;
+        let numbers = |x: &Tensor| x.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>();
+        for dtype in FLOATS {
+            let drawn = |shape: [usize; 4], salt| {
+                Inputs {
+                    device: &device,
+                    dtype,
+                    given: dtype,
+                    shape: &shape,
+                    skip: 0,
+                    made: Cell::new(salt),
+                }
+                .rows()
+            };
+            let q = drawn([2, 4, 3, 64], 1)?;
+            let (k, v) = (drawn([2, 2, 3, 64], 2)?, drawn([2, 2, 3, 64], 3)?);
+            let angles = drawn([1, 2, 5, 32], 4)?;
+            let (cos, sin) = (angles.get(0)?.get(0)?, angles.get(0)?.get(1)?);
+            let places = Tensor::new(&[6u32, 0, 4], &device)?;
+            let caches = || -> Result<[Tensor; 2]> {
+                Ok([drawn([2, 2, 7, 64], 5)?, drawn([2, 2, 7, 64], 6)?])
+            };
+            let [keys, values] = caches()?;
+            let found = rope_with_caches(&q, &k, &v, &cos, &sin, &places, &keys, &values)?;
+            let found = found.expect("one launch");
+            let rows = places.reshape((1, 1, 3, 1))?.broadcast_as(k.shape())?;
+            let [plain_keys, plain_values] = caches()?;
+            let turned = rotary_emb::rope(&k, &cos, &sin)?;
+            plain_keys.scatter_set(&rows.contiguous()?, &turned, 2)?;
+            plain_values.scatter_set(&rows.contiguous()?, &v, 2)?;
+            assert_eq!(
+                numbers(&found)?,
+                numbers(&rotary_emb::rope(&q, &cos, &sin)?)?
+            );
+            assert_eq!(numbers(&keys)?, numbers(&plain_keys)?, "{dtype:?}");
+            assert_eq!(numbers(&values)?, numbers(&plain_values)?, "{dtype:?}");
+
+            let is_none = |q: &Tensor, v: &Tensor, values: &Tensor| -> Result<bool> {
+                let done = rope_with_caches(q, &k, v, &cos, &sin, &places, &keys, values)?;
+                Ok(done.is_none())
+            };
+            let before = numbers(&keys)?;
+            // Memory that is read or written twice, views, gradients.
+            assert!(is_none(&q, &v, &keys)?);
+            let within = values.narrow(0, 0, 2)?.narrow(2, 0, 3)?;
+            assert!(is_none(&q, &within, &values)?);
+            let view = drawn([2, 3, 4, 64], 1)?.transpose(1, 2)?;
+            assert!(is_none(&view, &v, &values)?);
+            let weight = Var::from_tensor(&q)?;
+            assert!(is_none(weight.as_tensor(), &v, &values)?);
+            assert_eq!(numbers(&keys)?, before);
+            // What does not fit together.
+            let short = values.narrow(2, 0, 6)?.contiguous()?;
+            let kept = rope_with_caches(&q, &k, &v, &cos, &sin, &places, &keys, &short);
+            assert!(kept.is_err());
+            let few = places.narrow(0, 0, 2)?;
+            let kept = rope_with_caches(&q, &k, &v, &cos, &sin, &few, &keys, &values);
+            assert!(kept.is_err());
+            let other = v.to_dtype(if dtype == DType::F32 {
+                DType::F16
+            } else {
+                DType::F32
+            })?;
+            assert!(rope_with_caches(&q, &k, &other, &cos, &sin, &places, &keys, &values).is_err());
+            assert_eq!(numbers(&keys)?, before);
+        }
         Ok(())
     }
 

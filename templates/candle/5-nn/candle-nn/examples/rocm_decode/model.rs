@@ -6,6 +6,7 @@ use super::attention::attend;
 use candle::quantized::QMatMul;
 use candle::rocm::Captured;
 use candle::{DType, Device, Module, Result, Tensor, D};
+use candle_nn::rocm::{rms_norm_residual, rope_with_caches};
 use candle_nn::{ops, rotary_emb, VarBuilder};
 
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +44,23 @@ impl Cache {
         })
     }
 
-    /// Writes the rows that `places` names; the shape of all three is (1, key heads, tokens, head).
-    fn put(&self, places: &Tensor, keys: &Tensor, values: &Tensor) -> Result<()> {
-        self.keys.scatter_set(places, keys, 2)?;
-        self.values.scatter_set(places, values, 2)
+    /// Keeps keys and values, (1, key heads, tokens, head), and turns the keys and these queries: by one launch on ROCm.
+    fn take(&self, q: &Tensor, k: &Tensor, v: &Tensor, places: &Places) -> Result<Tensor> {
+        let Places {
+            cos,
+            sin,
+            tokens,
+            rows,
+            ..
+        } = places;
+        let turned = rope_with_caches(q, k, v, cos, sin, tokens, &self.keys, &self.values)?;
+        if let Some(turned) = turned {
+            return Ok(turned);
+        }
+        self.keys
+            .scatter_set(rows, &rotary_emb::rope(k, cos, sin)?, 2)?;
+        self.values.scatter_set(rows, v, 2)?;
+        rotary_emb::rope(q, cos, sin)
     }
 }
 
@@ -54,7 +68,8 @@ impl Cache {
 struct Places {
     cos: Tensor,
     sin: Tensor,
-    /// The rows of the caches that the tokens get.
+    /// The rows of the caches that the tokens get: (tokens), and for each element of keys.
+    tokens: Tensor,
     rows: Tensor,
     /// Zero for what a token sees, and minus infinity for what comes after it: (1, 1, tokens, capacity).
     mask: Tensor,
@@ -72,12 +87,19 @@ struct Layer {
 }
 
 impl Layer {
-    fn forward(&self, xs: &Tensor, places: &Places, config: &Config) -> Result<Tensor> {
-        let normed = ops::rms_norm(xs, &self.before_attention, config.rms_norm_eps)?;
-        let xs = (self.attend(&normed, places, config)? + xs)?;
-        let normed = ops::rms_norm(&xs, &self.before_net, config.rms_norm_eps)?;
+    /// What the net makes, and what it is added to. `normed` is `xs`, normed before attention: that is done where the sum
+    /// of the layer before is made, by the same launch.
+    fn forward(
+        &self,
+        xs: &Tensor,
+        normed: &Tensor,
+        places: &Places,
+        config: &Config,
+    ) -> Result<(Tensor, Tensor)> {
+        let attended = self.attend(normed, places, config)?;
+        let (xs, normed) = rms_norm_residual(&attended, xs, &self.before_net, config.rms_norm_eps)?;
         let inner = ops::swiglu(&self.gate_and_up.forward(&normed)?)?;
-        self.down.forward(&inner)? + xs
+        Ok((self.down.forward(&inner)?, xs))
     }
 
     fn attend(&self, xs: &Tensor, places: &Places, config: &Config) -> Result<Tensor> {
@@ -88,13 +110,10 @@ impl Layer {
         let xs = self.attention.forward(xs)?;
         let xs = xs.reshape((1, tokens, heads + 2 * key_heads, config.head()))?;
         let xs = xs.transpose(1, 2)?.contiguous()?;
-        // Queries and keys are turned alike.
-        let turned = xs.narrow(1, 0, heads + key_heads)?;
-        let turned = rotary_emb::rope(&turned, &places.cos, &places.sin)?;
-        let queries = turned.narrow(1, 0, heads)?;
-        let keys = turned.narrow(1, heads, key_heads)?;
+        let queries = xs.narrow(1, 0, heads)?;
+        let keys = xs.narrow(1, heads, key_heads)?;
         let values = xs.narrow(1, heads + key_heads, key_heads)?;
-        self.cache.put(&places.rows, &keys, &values)?;
+        let queries = self.cache.take(&queries, &keys, &values, places)?;
         let attended = attend(&queries, &self.cache.keys, &self.cache.values, &places.mask)?;
         let attended = attended.transpose(1, 2)?.contiguous()?;
         let attended = attended.reshape((tokens, config.hidden))?;
@@ -197,6 +216,7 @@ impl Llama {
         Ok(Places {
             cos: self.cos.index_select(positions, 0)?,
             sin: self.sin.index_select(positions, 0)?,
+            tokens: positions.clone(),
             rows: rows.contiguous()?,
             mask,
         })
@@ -205,13 +225,17 @@ impl Llama {
     /// The logits of what follows the last of some tokens: (1, vocabulary). Places after theirs in the caches are not seen.
     pub fn forward(&self, tokens: &Tensor, positions: &Tensor) -> Result<Tensor> {
         let places = self.places(positions)?;
+        let eps = self.config.rms_norm_eps;
+        let norms = self.layers.iter().map(|layer| &layer.before_attention);
+        let norms: Vec<_> = norms.chain([&self.norm]).collect();
         let mut xs = self.embeddings.index_select(tokens, 0)?;
-        for layer in &self.layers {
-            xs = layer.forward(&xs, &places, &self.config)?;
+        let mut normed = ops::rms_norm(&xs, norms[0], eps)?;
+        for (layer, next) in self.layers.iter().zip(&norms[1..]) {
+            let (made, sum) = layer.forward(&xs, &normed, &places, &self.config)?;
+            (xs, normed) = rms_norm_residual(&made, &sum, next, eps)?;
         }
-        let last = xs.narrow(0, xs.dim(0)? - 1, 1)?.contiguous()?;
-        let normed = ops::rms_norm(&last, &self.norm, self.config.rms_norm_eps)?;
-        self.head.forward(&normed)
+        let last = normed.narrow(0, normed.dim(0)? - 1, 1)?.contiguous()?;
+        self.head.forward(&last)
     }
 
     /// Reads a prompt, so that a step can go on from it.

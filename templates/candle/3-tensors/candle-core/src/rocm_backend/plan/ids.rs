@@ -26,6 +26,11 @@ impl Indices {
         let ids = self;
         Indexed { ids, strides, size }
     }
+
+    /// Into a dimension of `size`, as kernels take them.
+    pub(crate) fn into_dimension(self, size: usize) -> KernelIds {
+        self.over([0; 3], size).argument(0)
+    }
 }
 
 /// Elements that have an index each, as Candle flattens them: (left, n, right), n along the dimension indexed.
@@ -100,7 +105,7 @@ impl Indexed {
 
 /// `candle::Ids`.
 #[repr(C)]
-pub(super) struct KernelIds {
+pub(crate) struct KernelIds {
     data: Pointer,
     failed: Pointer,
     size: u64,

@@ -91,11 +91,13 @@ pub(crate) fn multiply<L: Launcher>(
         return Ok(());
     }
     // Without tiles, a row's result does not depend on how many rows there are.
-    let most = if x.rows > TILED { x.rows } else { AT_ONCE };
+    let most = if x.rows > TILED { x.rows } else { MOST };
     let parts = blocks.columns / rounded::PART;
     for first in (0..x.rows).step_by(most) {
         let rows = (x.rows - first).min(most);
-        let product = Product::of(rows, blocks.rows, parts, launcher.card());
+        let at_once = table::AT_ONCE.on(launcher.tuning());
+        let at_once = BLOCKS[blocks.format].at_once.min(at_once);
+        let product = Product::of(rows, at_once, blocks.rows, parts, launcher.card());
         let kernel = product.op.form(blocks.format, &[Element::F32])?;
         let y = y.offset(first * blocks.rows * element.size());
         let q = x.q.offset(first * parts * rounded::PART);
@@ -174,10 +176,10 @@ struct Product {
 }
 
 impl Product {
-    /// For `rows` of so many parts with `n` rows of blocks.
-    fn of(rows: usize, n: usize, parts: usize, card: Card) -> Self {
+    /// For `rows` of so many parts with `n` rows of blocks, of which a wave multiplies so many `at_once` with one row.
+    fn of(rows: usize, at_once: usize, n: usize, parts: usize, card: Card) -> Self {
         let waves = table::BLOCK / card.wave_size;
-        let split = split(n, parts, card);
+        let split = split(n / at_once, parts, card);
         let of_waves = |op: Op, each: usize| Self {
             op,
             tasks: n.div_ceil(waves / split * each),
@@ -191,49 +193,41 @@ impl Product {
         let few = of_tiles(table::MULTIPLY_TILE_FEW, table::FEW, waves / table::SPLIT);
         let many = of_tiles(table::MULTIPLY_TILE_MANY, table::MANY, waves);
         match rows {
-            1 => of_waves(table::MULTIPLY_1, 1),
+            1 => of_waves(table::MULTIPLY_1, at_once),
             2 => of_waves(table::MULTIPLY_2, table::ROWS),
             3..=4 => of_waves(table::MULTIPLY_4, table::ROWS),
-            5..=AT_ONCE => of_waves(table::MULTIPLY_8, table::ROWS),
+            5..=MOST => of_waves(table::MULTIPLY_8, table::ROWS),
             _ if rows <= MANY || many.tasks * IDLE < card.multiprocessors => few,
             _ => many,
         }
     }
 }
 
-/// How many waves share rows of blocks so that `n` rows keep the card busy. The number of rows that are multiplied with them
-/// has no part in it, so that sums are the same for any number.
-fn split(n: usize, parts: usize, card: Card) -> usize {
+/// How many waves share rows of blocks so that so many `waves` keep the card busy, each lane with a part at least. The
+/// number of rows that are multiplied with them has no part in it, so that sums are the same for any number.
+fn split(waves: usize, parts: usize, card: Card) -> usize {
+    let enough = ENOUGH_WAVES * card.multiprocessors;
     let mut split = 1;
-    while split * card.wave_size < table::BLOCK {
-        let waves = n / table::ROWS * split / card.multiprocessors.max(1);
-        let least_parts = match waves {
-            ..FEW_WAVES => 1,
-            FEW_WAVES..ENOUGH_WAVES => 4,
-            _ => break,
-        };
-        if parts < least_parts * 2 * split * card.wave_size {
-            break;
-        }
+    while split * card.wave_size < table::BLOCK
+        && waves * split < enough
+        && parts >= 2 * split * card.wave_size
+    {
         split *= 2;
     }
     split
 }
 
-/// With fewer waves to a multiprocessor, all that help are welcome, even if each lane has only one part.
-const FEW_WAVES: usize = 8;
-
 /// So many waves to a multiprocessor read at full speed.
-const ENOUGH_WAVES: usize = 32;
+const ENOUGH_WAVES: usize = 16;
 
 /// Rows of blocks that a wave multiplies with a tile.
 pub(super) const STRIP: usize = 16;
 
 /// The most rows that waves multiply with what they read once of the blocks.
-const AT_ONCE: usize = 8;
+const MOST: usize = 8;
 
 /// More rows than these take tiles.
-const TILED: usize = 2 * AT_ONCE;
+const TILED: usize = 2 * MOST;
 
 /// Larger tiles, which multiply about so many times as fast where there are enough of them, are not taken if they leave so
 /// large a part of the multiprocessors without one.
@@ -361,7 +355,8 @@ mod tests {
         for (wave_size, sizes, one, four) in [
             (64, [14336, 4096], 3584, 1792),
             (64, [4096, 4096], 1024, 512),
-            (64, [4096, 32768], 2048, 1024),
+            (64, [4096, 32768], 1024, 512),
+            (64, [1024, 32768], 512, 256),
             (64, [256, 4096], 128, 64),
             (64, [256, 8192], 256, 128),
             (64, [255, 8192], 255, 128),
@@ -375,6 +370,27 @@ mod tests {
                 let grids: Vec<_> = launches.iter().map(|launch| launch.grid).collect();
                 assert_eq!(grids, [[expected, 1, 1]], "{sizes:?}, {rows} rows");
             }
+        }
+    }
+
+    /// With 8 waves to a block: two rows of blocks for each, or for two of them.
+    #[test]
+    fn waves_may_multiply_two_rows_of_blocks_with_one_row() {
+        let card = Card {
+            wave_size: 32,
+            multiprocessors: 132,
+        };
+        for (at_once, n, tasks, split) in [
+            (1, 28672, 3584, 1),
+            (2, 28672, 1792, 1),
+            (1, 4096, 512, 1),
+            (2, 4096, 512, 2),
+            (1, 1024, 512, 4),
+            (2, 1024, 256, 4),
+        ] {
+            let product = Product::of(1, at_once, n, 128, card);
+            let found = (product.tasks, product.split);
+            assert_eq!(found, (tasks, Some(split)), "{at_once} of {n} rows");
         }
     }
 

@@ -7,8 +7,8 @@ mod sdpa;
 mod softmax;
 
 pub(crate) use flash::{Flash, Sequences, Table, Window};
-pub(crate) use norm::norm;
-pub(crate) use rope::{rope, Rotation};
+pub(crate) use norm::{add_rms_norm, norm};
+pub(crate) use rope::{rope, rope_append, Caches, Next, Rotation};
 pub use sdpa::Scores;
 pub(crate) use sdpa::{sdpa, Attention};
 pub(crate) use softmax::softmax;

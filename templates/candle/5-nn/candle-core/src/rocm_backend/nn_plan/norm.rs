@@ -44,6 +44,36 @@ pub(crate) fn norm<L: Launcher>(
     unsafe { launch.enqueue() }
 }
 
+/// x + other to `sum`, and the sum's rows, normalized by their root of the mean square and times `alpha`, to `y`; all are
+/// contiguous. False, and nothing is launched, for rows that do not lie at boundaries of 16 bytes or that a block's
+/// registers do not hold.
+pub(crate) fn add_rms_norm<L: Launcher>(
+    launcher: &L,
+    x: Contiguous<'_>,
+    [other, alpha]: [Pointer; 2],
+    eps: f32,
+    [sum, y]: [Pointer; 2],
+) -> Result<bool, L::Error> {
+    let rows = Rows::of(x, y, &[other, alpha, sum]);
+    if rows.count == 0 {
+        return Ok(true);
+    }
+    let card = launcher.card();
+    let Dealt::Held(teams) = rows.dealt(holding(x.element, launcher.tuning()), card) else {
+        return Ok(false);
+    };
+    let kernel = table::ADD_RMS_NORM.form(table::FORM_HELD, &[x.element])?;
+    let blocks = rows.blocks(teams, None, launcher.limits().blocks);
+    let packed = rows.pack(teams);
+    let launch = Launch::new(launcher, kernel).threads(blocks, teams.block);
+    let launch = launch.arg(&y).arg(&sum).arg(&x.start).arg(&other);
+    let launch = launch.arg(&alpha).arg(&eps).arg(&packed);
+    // SAFETY: the arguments of the op's kernels; x, other, sum and y have an element for each of the rows', and alpha is as
+    // long as a row.
+    unsafe { launch.enqueue() }?;
+    Ok(true)
+}
+
 fn holding(element: Element, tuning: Tuning) -> Holding {
     let held = match element {
         Element::F64 => table::HELD_F64,

@@ -1,7 +1,7 @@
 //! Rotary position embedding of the last dimension's pairs.
 use crate::rocm_backend::plan::table::rope as table;
 use crate::rocm_backend::plan::{
-    Argument, Contiguous, Divisor, Launch, Launcher, Op, Pointer, Refusal,
+    Argument, Contiguous, Divisor, Indices, Launch, Launcher, Op, Pointer, Refusal, PACK,
 };
 
 /// How a tensor's elements are paired and counted.
@@ -92,6 +92,104 @@ pub(crate) fn rope<L: Launcher>(
     // SAFETY: the arguments of rope kernels; x and y have a depth of elements for each row, and cos and sin half of that
     // for each position.
     unsafe { launch.arg(&half).arg(&positions).enqueue() }
+}
+
+/// `candle::Appended`.
+#[repr(C)]
+struct Appended {
+    q: Pointer,
+    k: Pointer,
+    v: Pointer,
+    y: Pointer,
+    keys: Pointer,
+    values: Pointer,
+    queries: u32,
+    others: u32,
+    length: Divisor,
+    capacity: u64,
+}
+
+// SAFETY: the same fields in the same order, with C's layout on both sides.
+unsafe impl Argument for Appended {}
+
+/// What a layer of a model attends to next: queries (batch, heads, positions, depth), keys and values (batch, key heads,
+/// positions, depth), and the angles of these positions (at least as many, depth / 2).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next<'a> {
+    pub(crate) q: Contiguous<'a>,
+    pub(crate) k: Contiguous<'a>,
+    pub(crate) v: Contiguous<'a>,
+    pub(crate) cos: Contiguous<'a>,
+    pub(crate) sin: Contiguous<'a>,
+}
+
+/// Where keys and values are kept: (batch, key heads, capacity, depth) each, and the row of each position.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caches {
+    pub(crate) keys: Pointer,
+    pub(crate) values: Pointer,
+    pub(crate) capacity: usize,
+    pub(crate) places: Indices,
+}
+
+/// Writes queries that `rope` has rotated to `y`, contiguously, and keys that it has rotated and values to their caches.
+///
+/// False, and nothing is launched, where halves of rows are no whole multiples of 16 bytes or lie elsewhere. All have the
+/// type of q, and fit together.
+pub(crate) fn rope_append<L: Launcher>(
+    launcher: &L,
+    next: Next<'_>,
+    caches: Caches,
+    y: Pointer,
+) -> Result<bool, L::Error> {
+    let Next { q, k, v, cos, sin } = next;
+    let (&[batch, heads, length, depth], &[_, key_heads, ..]) = (q.shape, k.shape) else {
+        return Err(Refusal(format!("rotation of {:?} and {:?}", q.shape, k.shape)).into());
+    };
+    let half = depth / 2;
+    let starts = [q.start, k.start, v.start, cos.start, sin.start];
+    let others = [y, caches.keys, caches.values];
+    let mut starts = starts.iter().chain(&others);
+    let aligned = starts.all(|start| start.is_multiple_of(PACK));
+    if !aligned || depth % 2 != 0 || half * q.element.size() % PACK != 0 {
+        return Ok(false);
+    }
+    let (queries, others) = (batch * heads * length, batch * key_heads * length);
+    let rows = queries + 2 * others;
+    if rows * half == 0 {
+        return Ok(true);
+    }
+    if rows >= 1 << 31 {
+        return Err(Refusal(format!("rotation of {rows} rows, which are too many")).into());
+    }
+    let all = Appended {
+        q: q.start,
+        k: k.start,
+        v: v.start,
+        y,
+        keys: caches.keys,
+        values: caches.values,
+        queries: queries as u32,
+        others: others as u32,
+        length: Divisor::of(length),
+        capacity: caches.capacity as u64,
+    };
+    let Some(kernel) = table::ROPE_APPEND.kernel(&[q.element]) else {
+        let name = q.element.name();
+        return Err(Refusal(format!("`rope_append` has no kernel for {name}")).into());
+    };
+    let lanes = PACK / q.element.size();
+    let across = half.div_ceil(lanes).next_power_of_two().min(table::BLOCK);
+    let down = table::BLOCK / across;
+    let places = caches.places.into_dimension(caches.capacity);
+    let half = half as u32;
+    let launch = Launch::new(launcher, kernel);
+    let launch = launch.strided(rows.div_ceil(down), across).threads_y(down);
+    let launch = launch.arg(&all).arg(&cos.start).arg(&sin.start);
+    // SAFETY: the arguments of the op's kernels; y has a row for each of q's, and caches have `capacity` rows for each head
+    // of keys, of which places name some. Others are left out.
+    unsafe { launch.arg(&places).arg(&half).enqueue() }?;
+    Ok(true)
 }
 
 /// Angles from one batch entry's to the next one's; 0 where all share theirs, as they do, as on the CPU, if only one of

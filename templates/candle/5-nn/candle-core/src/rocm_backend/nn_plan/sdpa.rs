@@ -42,7 +42,7 @@ impl Width {
     }
 
     /// Without matrix units. LDS has sums and a total of every team.
-    fn split(&self) -> Dealing {
+    fn split(&self, tuning: Tuning) -> Dealing {
         let lds = table::BLOCK / table::TEAM * (self.columns + 2) * Element::F32.size();
         let block = Block {
             threads: table::BLOCK,
@@ -51,7 +51,7 @@ impl Width {
         };
         Dealing {
             block,
-            blocks_per_processor: table::BLOCKS_PER_PROCESSOR,
+            blocks_per_processor: table::BLOCKS_PER_PROCESSOR.on(tuning),
             least_keys: table::LEAST_KEYS,
         }
     }
@@ -259,10 +259,15 @@ struct Dealing {
 }
 
 impl Dealing {
-    /// Into how many parts the keys that are seen are cut, so that blocks for so many groups of rows fill the card.
+    /// Into how many parts the keys that are seen are cut, so that blocks for so many groups of rows fill the card: one if
+    /// keys are few.
     fn parts(&self, card: Card, seen: usize, groups: usize) -> usize {
+        let most = seen / self.least_keys;
+        if most < table::LEAST_PARTS {
+            return 1;
+        }
         let wanted = card.multiprocessors * self.blocks_per_processor / groups.max(1);
-        wanted.min(seen / self.least_keys).max(1)
+        wanted.clamp(1, most)
     }
 }
 
@@ -575,7 +580,7 @@ impl<L: Launcher> Attending<'_, L> {
             ),
             None => (
                 self.packed.either(&table::SDPA_SPLIT, &table::FLASH_SPLIT),
-                width.split(),
+                width.split(self.launcher.tuning()),
             ),
         };
         let kernel = op.form(width.form, &[self.element])?;
@@ -726,9 +731,9 @@ mod tests {
 
     #[test]
     fn few_queries_are_split_until_the_card_is_full() {
-        let dealing = WIDTHS[1].split();
+        let dealing = WIDTHS[1].split(Tuning::of("any"));
         let parts = |sizes: Sizes| dealing.parts(CARD, sizes.keys, sizes.row_groups(4));
-        // 32 blocks for two heads of keys: 16 parts; of a batch of two 8, of 2047 keys as many as have 256.
+        // 32 blocks for two heads of keys: 16 parts; of a batch of two 8, of 400 keys as many as have 32.
         for (sizes, expected) in [
             (SIZES, 16),
             (Sizes { batch: 2, ..SIZES }, 8),
@@ -747,20 +752,9 @@ mod tests {
                 },
                 4,
             ),
-            (
-                Sizes {
-                    keys: 2047,
-                    ..SIZES
-                },
-                7,
-            ),
-            (
-                Sizes {
-                    keys: 1000,
-                    ..SIZES
-                },
-                3,
-            ),
+            (Sizes { keys: 400, ..SIZES }, 12),
+            (Sizes { keys: 128, ..SIZES }, 4),
+            (Sizes { keys: 127, ..SIZES }, 1),
             (Sizes { keys: 0, ..SIZES }, 1),
             (
                 Sizes {

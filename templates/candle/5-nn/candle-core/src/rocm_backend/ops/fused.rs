@@ -1,5 +1,5 @@
 //! What models compute by several operations, as one. `None` leaves the work to those.
-use super::{sdpa, silu_mul, Scores};
+use super::{add_rms_norm, rope_append, sdpa, silu_mul, Scores};
 use crate::op::BackpropOp;
 use crate::rocm_backend::RocmStorage;
 use crate::tensor::from_storage;
@@ -76,6 +76,71 @@ pub fn gate_times_up(gate: &Tensor, up: &Tensor) -> Result<Option<Tensor>> {
         (gate.storage_and_layout(), up.storage_and_layout());
     let made = silu_mul((on_rocm(&gate)?, gate_layout), (on_rocm(&up)?, up_layout))?;
     Ok(Some(tensor(made)))
+}
+
+/// xs + other, and that over the root of the mean of its square plus eps along the last dimension, times alpha: bit for bit
+/// as candle-nn's `rms_norm` of the sum. None for views that are not contiguous, too, and for rows that `norm::add_rms_norm`
+/// does not take.
+pub fn sum_and_rms_norm(
+    xs: &Tensor,
+    other: &Tensor,
+    alpha: &Tensor,
+    eps: f32,
+) -> Result<Option<(Tensor, Tensor)>> {
+    let operands = [xs, other, alpha];
+    if !is_fused(&operands) || !operands.iter().all(|operand| operand.is_contiguous()) {
+        return Ok(None);
+    }
+    let operands = operands.map(Tensor::storage_and_layout);
+    let [xs, other, alpha] = operands
+        .each_ref()
+        .map(|(storage, layout)| on_rocm(storage).map(|storage| (storage, *layout)));
+    let made = add_rms_norm(xs?, other?, alpha?, eps)?;
+    Ok(made.map(|([sum, normed], shape)| (tensor((sum, shape.clone())), tensor((normed, shape)))))
+}
+
+/// candle-nn's `rope` of queries and keys, and keys and values written in place to rows of caches: the queries.
+///
+/// q is (batch, heads, positions, depth), k and v (batch, key heads, positions, depth), cos and sin (at least as many
+/// positions, depth / 2), places (positions) of u8, u32 or i64 with the row of each, and keys and values are caches,
+/// (batch, key heads, capacity, depth). None, and nothing is written, for views that are not contiguous, for angles of each
+/// batch entry, for caches that share their memory with anything else here, and where `rope_append` says so.
+#[allow(clippy::too_many_arguments)] // Those of three operations.
+pub fn rope_with_caches(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    cos: &Tensor,
+    sin: &Tensor,
+    places: &Tensor,
+    keys: &Tensor,
+    values: &Tensor,
+) -> Result<Option<Tensor>> {
+    let floats = [q, k, v, cos, sin, keys, values];
+    let contiguous = floats.iter().all(|tensor| tensor.is_contiguous());
+    let read = [q, k, v, cos, sin, places];
+    let shares = |cache: &Tensor| read.iter().any(|tensor| tensor.same_storage(cache));
+    let shared = keys.same_storage(values) || shares(keys) || shares(values);
+    let on_rocm_alone = is_fused(&floats) && places.device().is_rocm();
+    if !on_rocm_alone || !contiguous || !places.is_contiguous() || shared {
+        return Ok(None);
+    }
+    if cos.rank() != 2 || sin.rank() != 2 {
+        return Ok(None);
+    }
+    let read = read.map(Tensor::storage_and_layout);
+    let read = read
+        .each_ref()
+        .map(|(storage, layout)| on_rocm(storage).map(|storage| (storage, *layout)));
+    let [q, k, v, cos, sin, places] = read;
+    let (mut keys, keys_layout) = keys.storage_mut_and_layout();
+    let (mut values, values_layout) = values.storage_mut_and_layout();
+    let (Storage::Rocm(keys), Storage::Rocm(values)) = (&mut *keys, &mut *values) else {
+        crate::bail!("all operands have to be on one ROCm device");
+    };
+    let (keys, values) = ((keys, keys_layout), (values, values_layout));
+    let made = rope_append([q?, k?, v?], [cos?, sin?], places?, keys, values)?;
+    Ok(made.map(tensor))
 }
 
 /// Without gradients.

@@ -54,7 +54,7 @@ pub(super) use copy::{copy2d, copy_strided_src, try_clone};
 pub use experts::{moe_gemm, moe_gemm_gguf, Pairs};
 pub(super) use fill::{const_set, zeros_impl};
 pub(crate) use flash::flash_attn;
-pub use fused::{attention, gate_times_up, is_fused, swiglu};
+pub use fused::{attention, gate_times_up, is_fused, rope_with_caches, sum_and_rms_norm, swiglu};
 pub use gated::silu_mul;
 pub(super) use host::{
     alloc_uninit, storage_from_cpu_storage, storage_from_cpu_storage_owned, storage_from_slice,
@@ -64,7 +64,7 @@ pub(super) use index_add::index_add;
 pub(crate) use indexing::index_select;
 pub(super) use indexing::{gather, scatter_set};
 pub(crate) use matmul::matmul;
-pub use norm::{layer_norm, rms_norm};
+pub use norm::{add_rms_norm, layer_norm, rms_norm};
 pub(super) use parametric::{affine, elu, powf};
 pub(super) use pool::{avg_pool2d, max_pool2d};
 pub(crate) use quantized::{
@@ -72,7 +72,7 @@ pub(crate) use quantized::{
 };
 pub(super) use random::{rand_normal, rand_uniform};
 pub(super) use reduce::reduce_op;
-pub use rope::{rope, rope_i, rope_thd};
+pub use rope::{rope, rope_append, rope_i, rope_thd};
 pub(super) use scatter_add::scatter_add_set;
 pub use sdpa::{sdpa, Scores};
 pub use sigmoid::sigmoid;

@@ -53,6 +53,53 @@ pub fn layer_norm(
     )
 }
 
+/// x + other and `rms_norm` of that, as contiguous rows, and the shape of both, which is that of `x` and `other`.
+///
+/// None for rows that are no multiple of 16 bytes, lie elsewhere than at such a boundary, or do not fit into a block's
+/// registers. Otherwise as `rms_norm`.
+pub fn add_rms_norm(
+    (x, layout): (&RocmStorage, &Layout),
+    (other, other_layout): (&RocmStorage, &Layout),
+    (alpha, alpha_layout): (&RocmStorage, &Layout),
+    eps: f32,
+) -> Result<Option<([RocmStorage; 2], Shape)>> {
+    const NAME: &str = "add-rms-norm";
+    let (x, other) = (Operand::new(x, layout), Operand::new(other, other_layout));
+    let alpha = Operand::new(alpha, alpha_layout);
+    check(NAME, x, &[alpha])?;
+    if other.dtype() != x.dtype() {
+        let (lhs, rhs) = (x.dtype(), other.dtype());
+        return Err(Error::DTypeMismatchBinaryOp { lhs, rhs, op: NAME }.bt());
+    }
+    let shape = layout.shape();
+    if other_layout.shape() != shape {
+        let (lhs, rhs) = (shape.clone(), other_layout.shape().clone());
+        return Err(Error::ShapeMismatchBinaryOp { lhs, rhs, op: NAME }.bt());
+    }
+    if !other_layout.is_contiguous() {
+        return Err(Error::RequiresContiguous { op: NAME }.bt());
+    }
+    let element = x.element(NAME)?;
+    kernel_form(
+        &table::ADD_RMS_NORM,
+        table::FORM_HELD,
+        &[element],
+        x.dtype(),
+        NAME,
+    )?;
+    let made = || uninit(shape.elem_count(), x.dtype(), x.device());
+    let (sum, y) = (made()?, made()?);
+    let rows = Contiguous {
+        start: x.start(),
+        element,
+        shape: layout.dims(),
+    };
+    let inputs = [other.start(), alpha.start()];
+    let results = [sum.pointer(), y.pointer()];
+    let done = nn_plan::add_rms_norm(x.device(), rows, inputs, eps, results)?;
+    Ok(done.then(|| ([sum, y], shape.clone())))
+}
+
 fn normalize<const N: usize>(
     op: &Op,
     name: &'static str,

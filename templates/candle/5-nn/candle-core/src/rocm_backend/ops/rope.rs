@@ -1,6 +1,8 @@
 //! Rotary position embedding of the last dimension's pairs.
+use super::ids::{require_contiguous, Indices, PICKING};
 use super::operand::{kernel, uninit, Operand};
 use crate::rocm_backend::nn_plan;
+use crate::rocm_backend::plan::table::rope as table;
 use crate::rocm_backend::plan::Contiguous;
 use crate::rocm_backend::RocmStorage;
 use crate::{Error, Layout, Result, Shape};
@@ -75,6 +77,75 @@ pub fn rope_thd(
         Operand::new(cos, cos_layout),
         Operand::new(sin, sin_layout),
     )
+}
+
+/// `rope` of queries and keys, and the keys and values in place in the rows of caches that `places` names: the queries and
+/// their shape.
+///
+/// q is (batch, heads, positions, depth), k and v (batch, key heads, positions, depth), cos and sin (at least as many
+/// positions, depth / 2), places (positions) of u8, u32 or i64, and caches (batch, key heads, capacity, depth). All but
+/// places are of one type, and contiguous. None where halves of rows are no multiple of 16 bytes or do not lie at such a
+/// boundary. Of positions with the same place, any stays.
+pub fn rope_append(
+    [q, k, v]: [(&RocmStorage, &Layout); 3],
+    [cos, sin]: [(&RocmStorage, &Layout); 2],
+    places: (&RocmStorage, &Layout),
+    (keys, keys_layout): (&mut RocmStorage, &Layout),
+    (values, values_layout): (&mut RocmStorage, &Layout),
+) -> Result<Option<(RocmStorage, Shape)>> {
+    const NAME: &str = "rope-append";
+    let [q, k, v, cos, sin] = [q, k, v, cos, sin].map(|(of, layout)| Operand::new(of, layout));
+    let places = Operand::new(places.0, places.1);
+    let (batch, _, length, depth) = q.layout.shape().dims4()?;
+    let (of_keys, key_heads, ..) = k.layout.shape().dims4()?;
+    let rotation = Rotation {
+        name: NAME,
+        planned: nn_plan::Rotation {
+            interleaved: false,
+            heads_inside: false,
+        },
+    };
+    rotation.check(q, cos, sin, length)?;
+    rotation.check(k, cos, sin, length)?;
+    let fits = |layout: &Layout, rows: usize| layout.dims() == [batch, key_heads, rows, depth];
+    let capacity = keys_layout.shape().dims4()?.2;
+    let shared = cos.layout.dims().len() == 2 && sin.layout.dims().len() == 2;
+    let together = of_keys == batch && fits(k.layout, length) && fits(v.layout, length);
+    let kept = fits(keys_layout, capacity) && fits(values_layout, capacity);
+    if !together || !kept || !shared || places.layout.dims() != [length] {
+        return Err(rotation.mismatch(k, q));
+    }
+    let types = [k.dtype(), v.dtype(), keys.dtype(), values.dtype()];
+    if let Some(&rhs) = types.iter().find(|&&dtype| dtype != q.dtype()) {
+        let lhs = q.dtype();
+        return Err(Error::DTypeMismatchBinaryOp { lhs, rhs, op: NAME }.bt());
+    }
+    let layouts = [v.layout, places.layout, keys_layout, values_layout];
+    require_contiguous(&layouts, NAME)?;
+    let element = q.element(NAME)?;
+    kernel(&table::ROPE_APPEND, &[element], q.dtype(), NAME)?;
+    let ids = Indices::new(places, PICKING, capacity, NAME)?;
+    let output = uninit(q.layout.shape().elem_count(), q.dtype(), q.device())?;
+    let next = nn_plan::Next {
+        q: q.contiguous(NAME)?,
+        k: k.contiguous(NAME)?,
+        v: v.contiguous(NAME)?,
+        cos: cos.contiguous(NAME)?,
+        sin: sin.contiguous(NAME)?,
+    };
+    let start = |cache: &mut RocmStorage, layout: &Layout| {
+        let offset = layout.start_offset() * element.size();
+        cache.pointer_mut().offset(offset)
+    };
+    let caches = nn_plan::Caches {
+        keys: start(keys, keys_layout),
+        values: start(values, values_layout),
+        capacity,
+        places: ids.planned(),
+    };
+    let done = nn_plan::rope_append(q.device(), next, caches, output.pointer())?;
+    ids.check()?;
+    Ok(done.then(|| (output, q.layout.shape().clone())))
 }
 
 /// Which elements are rotated by which angles.
