@@ -7,13 +7,14 @@ compiler reads it (https://trojansource.codes). Each of them is printed as `\u00
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
@@ -63,9 +64,24 @@ def note(what: object) -> None:
 
 
 def progress(line: str) -> None:
-    """A line for a person who waits: on standard error, and only to a terminal."""
-    if sys.stderr.isatty():
+    """A line for a person who waits: on standard error, and only to a terminal, unless somebody hears of it instead."""
+    if _hearing:
+        _hearing[-1](shown(line))
+    elif sys.stderr.isatty():
         note(line)
+
+
+@contextlib.contextmanager
+def heard_by(listener: Callable[[str], None]) -> Iterator[None]:
+    """In the block, lines of `progress` go to the listener, who shows the work in another way."""
+    _hearing.append(listener)
+    try:
+        yield
+    finally:
+        _hearing.pop()
+
+
+_hearing: list[Callable[[str], None]] = []
 
 
 def say_exactly(pieces: Iterable[str]) -> None:

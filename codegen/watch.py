@@ -100,12 +100,14 @@ def watching(total: int, verbosity: Verbosity) -> Iterator[Watch]:
     """A watch of `total` steps. On a terminal the step under way stands below the lines of those that have ended."""
     console = terminal.console(stderr=True)
     if verbosity is Verbosity.QUIET or not console.is_terminal:
-        yield Watch(total, verbosity)
+        watch = Watch(total, verbosity)
+        with terminal.heard_by(watch.message):
+            yield watch
         return
     from rich.live import Live
 
     watch = Watch(total, verbosity, say=lambda line: console.print(line, markup=False, highlight=False))
-    with Live(_Line(watch), console=console, refresh_per_second=4, transient=True):
+    with Live(_Line(watch), console=console, refresh_per_second=4, transient=True), terminal.heard_by(watch.message):
         yield watch
 
 

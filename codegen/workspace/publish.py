@@ -1,7 +1,7 @@
 """A git repository of patched releases: for each a branch, which has Candle as published and a commit for each phase.
 
 What is committed depends on the release, the specs and the choices alone: author, committer and time are always the
-same, so that two publications have the same hashes. All references change at once, when all commits are made.
+same, so that two publications have the same hashes. A release's references change at once, when its commits are made.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def publish(
     offline: bool = False,
     on_release: Callable[[Published], None] = lambda _published: None,
 ) -> tuple[Published, ...]:
-    """Make the repository, or bring it up to date; `on_release` hears of each release when its commits are made.
+    """Make the repository, or bring it up to date; `on_release` hears of each release when it is published.
 
     Raises:
         UsageError: the folder has something in it that is no repository of ours.
@@ -82,8 +82,8 @@ def publish(
     for release in releases:
         head = _commits(repository, release, gating=gating, runtime=runtime, offline=offline)
         found.append(_named(repository, release, head))
+        repository.point(found[-1])
         on_release(found[-1])
-    repository.point(found)
     return tuple(found)
 
 
@@ -155,13 +155,12 @@ class _Repository:
         pattern = re.compile(rf"{re.escape(release)}-rocm\.(\d+) (\w+)")
         return {int(match[1]): match[2] for line in listed.splitlines() if (match := pattern.fullmatch(line))}
 
-    def point(self, published: Sequence[Published]) -> None:
-        """Change all references at once, and show the last release to those who look."""
-        lines = [f"update refs/heads/{each.branch} {each.commit}\n" for each in published]
-        lines += [f"create refs/tags/{each.tag} {each.commit}\n" for each in published if each.is_new]
+    def point(self, published: Published) -> None:
+        """Change a release's references at once, and show it to those who look."""
+        lines = [f"update refs/heads/{published.branch} {published.commit}\n"]
+        lines += [f"create refs/tags/{published.tag} {published.commit}\n"] if published.is_new else []
         self._git("update-ref", "--stdin", given="".join(lines))
-        if published:
-            self._git("symbolic-ref", "HEAD", f"refs/heads/{published[-1].branch}")
+        self._git("symbolic-ref", "HEAD", f"refs/heads/{published.branch}")
 
     def _git(self, *words: str, given: str = "", where: Path | None = None, variables: Variables = NO_VARIABLES) -> str:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]

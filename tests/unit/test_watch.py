@@ -135,3 +135,11 @@ def test_control_characters_of_a_tree_reach_no_terminal(capsys: pytest.CaptureFi
     shown.start("tests")
     shown.end("FAILED", "\x1b]0;title\x07")
     assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verbosity", [Verbosity.QUIET, Verbosity.USUAL])
+def test_what_the_work_says_is_part_of_its_step(verbosity: Verbosity) -> None:
+    with watching(1, verbosity) as watch:
+        watch.start("Candle 0.11.1")
+        terminal.progress("planning \x1b[2J")
+        assert watch.under_way.endswith("Candle 0.11.1: planning \\u001b[2J")

@@ -10,6 +10,7 @@ import pytest
 from made_up import READY, replace_in, tree_hash
 
 from codegen.candle.fetch import FetchedRelease
+from codegen.errors import InputOutputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,6 +107,20 @@ def test_an_error_in_the_middle_changes_no_reference(home: Path, candle_rocm: Co
     replace_in(home / "specs/phases/7-examples.yaml", "phase: 7", "phase: x")
     assert candle_rocm("publish", folder, RELEASE).code != 0
     assert git(folder, "show-ref") == before
+
+
+def test_a_release_that_is_published_stays_when_the_next_one_fails(
+    candle_rocm: CommandLine, pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetched(version: str, to: Path, **_more: object) -> FetchedRelease:
+        if version != RELEASE:
+            raise InputOutputError("the registry does not answer", remedy="try again")
+        return FetchedRelease(version, shutil.copytree(pristine, to), (), ())
+
+    monkeypatch.setattr("codegen.workspace.publish.copy_release", fetched)
+    folder = tmp_path / "published.git"
+    assert candle_rocm("publish", folder, RELEASE, "0.9.1").code != 0
+    assert git(folder, "tag").split() == [f"{RELEASE}-rocm.1"]
 
 
 def test_a_folder_of_somebody_elses_is_left_alone(candle_rocm: CommandLine, tmp_path: Path) -> None:
