@@ -90,7 +90,6 @@ fn check(q: Operand<'_>, k: Operand<'_>, v: Operand<'_>, mask: Option<Operand<'_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rocm_backend::launcher::MAX_GRID;
     use crate::rocm_backend::ops::to_cpu_storage;
     use crate::rocm_backend::plan::Launcher;
     use crate::rocm_backend::testing::{allocations_of, gpu, launches_of, Launched};
@@ -346,7 +345,6 @@ mod tests {
         let Some(device) = gpu("parts_of_many_keys_are_put_together") else {
             return Ok(());
         };
-        let card = device.card();
         let device = Device::Rocm(device);
         for (heads, key_heads, queries, keys, columns) in [(2, 1, 1, 1100, 64), (6, 2, 5, 700, 80)]
         {
@@ -359,28 +357,23 @@ mod tests {
             for (found, wanted) in found?.0.iter().zip(&wanted) {
                 assert!((found - wanted).abs() < 1e-5, "{found} instead of {wanted}");
             }
-            let room = card.multiprocessors * 4 / (2 * key_heads);
-            if room.min(keys / 256) > 1 {
-                let last = launched.last().expect("there are launches");
-                assert_eq!(last.kernel, "sdpa_combine_f32");
-                let results = (2 * heads * queries * columns).div_ceil(256);
-                assert_eq!(last.grid, [results.min(MAX_GRID) as u32, 1, 1]);
-            }
+            let last = launched.last().expect("there are launches");
+            assert_eq!(last.kernel, "sdpa_combine_f32");
         }
         Ok(())
     }
 
     #[test]
     fn sums_of_parts_take_memory_only_where_there_are_parts() -> Result<()> {
-        let Some(device) = gpu("sums_of_parts_take_memory_only_where_there_are_parts") else {
+        if gpu("sums_of_parts_take_memory_only_where_there_are_parts").is_none() {
             return Ok(());
-        };
-        let card = device.card();
+        }
         let own = Device::Rocm(RocmDevice::new_with_stream(0)?);
         let Device::Rocm(stream) = &own else {
             panic!("it was made so")
         };
-        for keys in [200, 600] {
+        // A result, and where there are parts a total and sums of each.
+        for (keys, expected) in [(100, 1), (600, 3)] {
             let zeros = |rows| Tensor::zeros((1, 1, rows, 8), DType::F32, &own);
             let (q, k, v) = (zeros(1)?, zeros(keys)?, zeros(keys)?);
             let held = [&q, &k, &v].map(Tensor::storage_and_layout);
@@ -390,8 +383,7 @@ mod tests {
             });
             let (result, blocks) = allocations_of(stream, || sdpa(q, k, v, None, PLAIN));
             result?;
-            let parts = (card.multiprocessors * 4).min(keys / 256);
-            assert_eq!(blocks, if parts > 1 { 3 } else { 1 }, "{keys} keys");
+            assert_eq!(blocks, expected, "{keys} keys");
         }
         Ok(())
     }
