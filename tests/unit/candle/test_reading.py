@@ -123,7 +123,7 @@ def test_a_pipe(root: Path) -> None:
     assert "candle-nn/src/pipe.rs is a pipe, and candle-rocm reads plain files only" in refused(open_tree(root))
     with pytest.raises(InputOutputError, match="is a pipe"):
         read_below(root, "candle-nn/src/pipe.rs")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60, "it would wait for a writer for ever"
 
 
 def test_a_socket(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

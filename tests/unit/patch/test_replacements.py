@@ -32,10 +32,10 @@ def test_many_small_edits_are_fast_too() -> None:
     lines = [f"line {number}" for number in range(3000)]
     changed = [f"{line}!" if number % 3 == 0 else line for number, line in enumerate(lines)]
 
-    start = time.perf_counter()
+    start = time.process_time()
     found = [replacements(lines, changed) for _ in range(5)][-1]
 
-    assert time.perf_counter() - start < 1.5
+    assert time.process_time() - start < 1.5, "of the processor; difflib takes 4 s"
     assert [(edit.start, edit.end) for edit in found] == [(at, at + 1) for at in range(0, 3000, 3)]
 
 

@@ -201,4 +201,4 @@ def test_a_pipe_in_the_repository(checkout: Path, name: str) -> None:
 
     started = time.monotonic()
     uncommitted(checkout)
-    assert time.monotonic() - started < 9
+    assert time.monotonic() - started < 60, "it would wait for a writer for ever"
