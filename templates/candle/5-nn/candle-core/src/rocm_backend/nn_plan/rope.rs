@@ -78,9 +78,7 @@ pub(crate) fn rope<L: Launcher>(
         batch: Divisor::of(heads * length),
         batch_stride: batch_stride(cos.shape, sin.shape) as u64,
     };
-    let lanes = rotation.bytes_per_lane() / x.element.size();
-    let across = half.div_ceil(lanes).next_power_of_two().min(table::BLOCK);
-    let down = table::BLOCK / across;
+    let [across, down] = block(half, rotation.bytes_per_lane() / x.element.size());
     let half = half as u32;
     let Some(kernel) = rotation.op().kernel(&[x.element]) else {
         let (name, element) = (rotation.op().name, x.element.name());
@@ -92,6 +90,12 @@ pub(crate) fn rope<L: Launcher>(
     // SAFETY: the arguments of rope kernels; x and y have a depth of elements for each row, and cos and sin half of that
     // for each position.
     unsafe { launch.arg(&half).arg(&positions).enqueue() }
+}
+
+/// Threads across a row's pairs, which take so many `lanes` each, and rows of a block.
+fn block(half: usize, lanes: usize) -> [usize; 2] {
+    let across = half.div_ceil(lanes).next_power_of_two().min(table::BLOCK);
+    [across, table::BLOCK / across]
 }
 
 /// `candle::Appended`.
@@ -174,13 +178,8 @@ pub(crate) fn rope_append<L: Launcher>(
         length: Divisor::of(length),
         capacity: caches.capacity as u64,
     };
-    let Some(kernel) = table::ROPE_APPEND.kernel(&[q.element]) else {
-        let name = q.element.name();
-        return Err(Refusal(format!("`rope_append` has no kernel for {name}")).into());
-    };
-    let lanes = PACK / q.element.size();
-    let across = half.div_ceil(lanes).next_power_of_two().min(table::BLOCK);
-    let down = table::BLOCK / across;
+    let kernel = table::ROPE_APPEND.form(0, &[q.element])?;
+    let [across, down] = block(half, PACK / q.element.size());
     let places = caches.places.into_dimension(caches.capacity);
     let half = half as u32;
     let launch = Launch::new(launcher, kernel);

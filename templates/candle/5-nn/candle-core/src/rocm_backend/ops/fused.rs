@@ -3,7 +3,8 @@ use super::{add_rms_norm, rope_append, sdpa, silu_mul, Scores};
 use crate::op::BackpropOp;
 use crate::rocm_backend::RocmStorage;
 use crate::tensor::from_storage;
-use crate::{DType, Result, Shape, Storage, Tensor, D};
+use crate::{DType, Layout, Result, Shape, Storage, Tensor, D};
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 /// Queries of a head in f32 that the kernel takes whatever their scores need: what bounds them is reading keys.
@@ -48,13 +49,9 @@ pub fn attention(
     let mask = mask.transpose()?;
     let (q, k, v) = (in_rows(q)?, in_rows(k)?, in_rows(v)?);
     let operands = [&q, &k, &v].map(Tensor::storage_and_layout);
-    let [q, k, v] = operands
-        .each_ref()
-        .map(|(storage, layout)| on_rocm(storage).map(|storage| (storage, *layout)));
+    let [q, k, v] = operands.each_ref().map(operand);
     let mask = mask.as_ref().map(Tensor::storage_and_layout);
-    let mask = mask
-        .as_ref()
-        .map(|(storage, layout)| on_rocm(storage).map(|storage| (storage, *layout)));
+    let mask = mask.as_ref().map(operand);
     sdpa(q?, k?, v?, mask.transpose()?, scores).map(|made| Some(tensor(made)))
 }
 
@@ -72,9 +69,8 @@ pub fn gate_times_up(gate: &Tensor, up: &Tensor) -> Result<Option<Tensor>> {
     if !is_fused(&[gate, up]) {
         return Ok(None);
     }
-    let ((gate, gate_layout), (up, up_layout)) =
-        (gate.storage_and_layout(), up.storage_and_layout());
-    let made = silu_mul((on_rocm(&gate)?, gate_layout), (on_rocm(&up)?, up_layout))?;
+    let (gate, up) = (gate.storage_and_layout(), up.storage_and_layout());
+    let made = silu_mul(operand(&gate)?, operand(&up)?)?;
     Ok(Some(tensor(made)))
 }
 
@@ -92,9 +88,7 @@ pub fn sum_and_rms_norm(
         return Ok(None);
     }
     let operands = operands.map(Tensor::storage_and_layout);
-    let [xs, other, alpha] = operands
-        .each_ref()
-        .map(|(storage, layout)| on_rocm(storage).map(|storage| (storage, *layout)));
+    let [xs, other, alpha] = operands.each_ref().map(operand);
     let made = add_rms_norm(xs?, other?, alpha?, eps)?;
     Ok(made.map(|([sum, normed], shape)| (tensor((sum, shape.clone())), tensor((normed, shape)))))
 }
@@ -129,9 +123,7 @@ pub fn rope_with_caches(
         return Ok(None);
     }
     let read = read.map(Tensor::storage_and_layout);
-    let read = read
-        .each_ref()
-        .map(|(storage, layout)| on_rocm(storage).map(|storage| (storage, *layout)));
+    let read = read.each_ref().map(operand);
     let [q, k, v, cos, sin, places] = read;
     let (mut keys, keys_layout) = keys.storage_mut_and_layout();
     let (mut values, values_layout) = values.storage_mut_and_layout();
@@ -179,6 +171,13 @@ fn in_rows(tensor: &Tensor) -> Result<Tensor> {
         ([.., 1], _) | (_, [.., 0 | 1]) => Ok(tensor.clone()),
         _ => tensor.contiguous(),
     }
+}
+
+/// What `storage_and_layout` gives of a tensor on ROCm.
+fn operand<'a, S: Deref<Target = Storage>>(
+    (storage, layout): &'a (S, &'a Layout),
+) -> Result<(&'a RocmStorage, &'a Layout)> {
+    on_rocm(storage).map(|storage| (storage, *layout))
 }
 
 fn on_rocm(storage: &Storage) -> Result<&RocmStorage> {
