@@ -25,8 +25,6 @@ const LIMITS: Limits = if cfg!(test) {
 #[cfg(test)]
 pub(super) const MAX_LAUNCH: usize = LIMITS.elements;
 #[cfg(test)]
-pub(super) const MAX_GRID: usize = LIMITS.blocks;
-#[cfg(test)]
 pub(super) const MAX_GRID_Y: usize = LIMITS.blocks_y;
 
 impl Launcher for RocmDevice {
