@@ -204,8 +204,8 @@ build/tools/bin/cargo-mutants:
 releases: setup emulator ## Patch real Candle releases; build and test them as cover.txt lists (RELEASES="0.9.1 0.11.1": only these).
 	$(BIN)/pytest -raP tests/releases --ignore tests/releases/newest $(RELEASE_LEAVES)
 
-newest-release: setup emulator amdgpu rocm-toolchain ## Build every target of the newest release, and run all its tests on the device.
-	$(BIN)/pytest -raP tests/releases/newest
+newest-release: setup emulator amdgpu rocm-toolchain ## Run all tests of the newest release on the device, and programs outside of it.
+	$(BIN)/pytest -raP tests/releases/newest $(RELEASE_LEAVES)
 
 docs: setup ## Build the documents as a site (build/site; `python3 -m http.server -d build/site` shows it, with its search).
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

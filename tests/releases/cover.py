@@ -36,7 +36,7 @@ IN_NEWEST = (
     (*USUAL, "smoke-tensors"),
     (Gating.DUMMY.value, OTHER, "clippy-providers-on"),
 )
-"""What the tests in `newest/` run."""
+"""What the tests in `newest/` and test_newest_lints.py run."""
 
 
 class Group(NamedTuple):
@@ -73,7 +73,7 @@ def fixed() -> tuple[Run, ...]:
 
 
 def in_newest() -> tuple[Run, ...]:
-    """What the tests in `newest/` run."""
+    """What the tests in `newest/` and test_newest_lints.py run."""
     return tuple(Run(tried()[-1], *each) for each in IN_NEWEST)
 
 

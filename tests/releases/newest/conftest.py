@@ -1,4 +1,4 @@
-"""The newest release is tested beside the others, in a folder of its own."""
+"""The newest release is tested beside the others, in a folder of its own, and with it programs outside of Candle."""
 
 from __future__ import annotations
 
