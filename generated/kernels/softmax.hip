@@ -52,6 +52,55 @@ CANDLE_DEVICE void softmax_held(Out y, Row row, bool mine) {
   });
 }
 
+// The softmax of rows of LENGTH elements, one after another in a thread's registers.
+template <class T, u32 LENGTH, u32 LANES>
+CANDLE_DEVICE Pack<T, LANES> softmax_in_pack(const Pack<T, LANES> &raw) {
+  using Value = Wide<T>;
+  Pack<Value, LANES> x = widened<LANES, T>(raw);
+#pragma unroll
+  for (u32 row = 0; row < LANES; row += LENGTH) {
+    Value largest = Type<Value>::lowest, sum = 0;
+#pragma unroll
+    for (u32 l = row; l < row + LENGTH; ++l) largest = Larger()(largest, x.lane[l]);
+#pragma unroll
+    for (u32 l = row; l < row + LENGTH; ++l) sum += x.lane[l] = exp_for<T>(x.lane[l] - largest);
+    const Value scale = 1 / sum;
+#pragma unroll
+    for (u32 l = row; l < row + LENGTH; ++l) x.lane[l] *= scale;
+  }
+  return narrowed<T>(x);
+}
+
+// Traffic: one read and one write of each element, 16 bytes a lane.
+template <u32 LENGTH, class T>
+CANDLE_DEVICE void softmax_of_packs(T *__restrict__ y, const T *__restrict__ x, u64 rows) {
+  constexpr u32 LANES = 16 / sizeof(T);
+  const u64 elements = rows * LENGTH, step = u64(gridDim.x) * blockDim.x * LANES;
+  for (u64 at = (u64(blockIdx.x) * blockDim.x + threadIdx.x) * LANES; at < elements; at += step) {
+    if (elements - at >= LANES) {
+      store_pack(y + at, softmax_in_pack<T, LENGTH>(load_pack<LANES>(x + at)));
+      continue;
+    }
+    for (u64 row = at; row < elements; row += LENGTH) {
+      store_pack(y + row, softmax_in_pack<T, LENGTH>(load_pack<LENGTH>(x + row)));
+    }
+  }
+}
+
+template <class T>
+CANDLE_DEVICE void softmax_short_rows(T *__restrict__ y, const T *__restrict__ x, u64 rows, u32 length) {
+  switch (length) {
+  case 1:
+    return softmax_of_packs<1>(y, x, rows);
+  case 2:
+    return softmax_of_packs<2>(y, x, rows);
+  case 4:
+    if constexpr (sizeof(T) <= 4) return softmax_of_packs<4>(y, x, rows);
+  case 8:
+    if constexpr (sizeof(T) <= 2) return softmax_of_packs<8>(y, x, rows);
+  }
+}
+
 // The largest of some elements, and the sum of exp(x - max) over them.
 template <class V>
 struct Total {
@@ -173,6 +222,18 @@ CANDLE_DEVICE void softmax_chunks(T *__restrict__ y, const T *__restrict__ x, co
   });
 }
 
+CANDLE_KERNEL(256) softmax_bf16_short(bf16 *y, const bf16 *x, u64 rows, u32 length) {
+  softmax_short_rows(y, x, rows, length);
+}
+CANDLE_KERNEL(256) softmax_f16_short(f16 *y, const f16 *x, u64 rows, u32 length) {
+  softmax_short_rows(y, x, rows, length);
+}
+CANDLE_KERNEL(256) softmax_f32_short(f32 *y, const f32 *x, u64 rows, u32 length) {
+  softmax_short_rows(y, x, rows, length);
+}
+CANDLE_KERNEL(256) softmax_f64_short(f64 *y, const f64 *x, u64 rows, u32 length) {
+  softmax_short_rows(y, x, rows, length);
+}
 CANDLE_KERNEL(1024) softmax_bf16_held(bf16 *y, const bf16 *x, Rows rows) {
   softmax_held_rows<HeldRow<HELD<bf16>, bf16, Wide<bf16>>>(y, x, rows);
 }

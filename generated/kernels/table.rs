@@ -1734,6 +1734,7 @@ pub(crate) mod softmax {
         number: 24,
         name: "softmax",
         variants: &[
+            "short",
             "held",
             "unaligned",
             "staged",
@@ -1741,21 +1742,23 @@ pub(crate) mod softmax {
             "totals",
             "chunks",
         ],
-        kernels: 28,
+        kernels: 32,
     };
 
+    /// Rows of which a pack of 16 bytes has several, or one: a thread has all of them.
+    pub(crate) const FORM_SHORT: usize = 0;
     /// A row to a few lanes, a wave or a block, which keeps it in registers.
-    pub(crate) const FORM_HELD: usize = 0;
+    pub(crate) const FORM_HELD: usize = 1;
     /// As held, for rows that begin and end anywhere.
-    pub(crate) const FORM_UNALIGNED: usize = 1;
+    pub(crate) const FORM_UNALIGNED: usize = 2;
     /// Short rows that begin and end anywhere: a block has many of them in LDS.
-    pub(crate) const FORM_STAGED: usize = 2;
+    pub(crate) const FORM_STAGED: usize = 3;
     /// A row to a wave or a block, of any length and alignment.
-    pub(crate) const FORM_STREAMED: usize = 3;
+    pub(crate) const FORM_STREAMED: usize = 4;
     /// Few and very long rows, first launch: largest element and sum of every chunk of a row.
-    pub(crate) const FORM_TOTALS: usize = 4;
+    pub(crate) const FORM_TOTALS: usize = 5;
     /// Few and very long rows, second launch: the results of every chunk.
-    pub(crate) const FORM_CHUNKS: usize = 5;
+    pub(crate) const FORM_CHUNKS: usize = 6;
 
     /// exp(x - max) / sum of exp(x - max)
     pub(crate) const SOFTMAX: Op = Op {
@@ -1763,7 +1766,7 @@ pub(crate) mod softmax {
         name: "softmax",
         first: 0,
         types: &[WIDE_FLOAT],
-        variants: &[0, 1, 2, 3, 4, 5],
+        variants: &[0, 1, 2, 3, 4, 5, 6],
         distinct: false,
     };
 
@@ -1771,9 +1774,9 @@ pub(crate) mod softmax {
     pub(crate) const SOFTMAX_PACKED: Op = Op {
         family: FAMILY,
         name: "softmax_packed",
-        first: 24,
+        first: 28,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0, 1],
+        variants: &[1, 2],
         distinct: false,
     };
 

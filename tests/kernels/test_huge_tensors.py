@@ -230,6 +230,9 @@ LINES = {
         (Dealing(per_block=64),),
         axis=2,
     ),
+    "softmax-short": Case(
+        "softmax_f32_short", (rows("f32", 2, 2 * K * M + 99),), softmax, (Dealing(per_block=512),), tolerance=F32
+    ),
     "softmax-held": Case("softmax_f32_held", (rows("f32", 8 * K, M // 2 + 3),), softmax, tolerance=F32),
     "softmax-packed": Case("softmax_packed_bf16_held", (rows("bf16", 8 * K, M // 2 + 3),), softmax, tolerance=BF16),
     "softmax-unaligned": Case(

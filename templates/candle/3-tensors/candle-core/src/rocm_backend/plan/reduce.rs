@@ -4,8 +4,10 @@
 //! If a line has several blocks, or a result several lines, a second launch puts the partial results together; a third
 //! only for a result of so many lines that one block would take long.
 use super::family::{Kernel, Op};
+use super::fill::fill;
 use super::launch::{Argument, Launch, Pointer, PACK};
 use super::launcher::{Card, Launcher, Refusal};
+use super::number::Pattern;
 use super::table::{reduce as table, Element};
 use super::teams::Teams;
 use super::views::{KernelLayout, Merged, Operand, View};
@@ -28,7 +30,25 @@ pub(crate) fn reduce<L: Launcher>(
         let message = format!("{name} is of one dimension, not of {}", dims.len());
         return Err(Refusal(message).into());
     }
-    Reduction::of(launcher, op, x, element, dims)?.enqueue(y)
+    let reduction = Reduction::of(launcher, op, x, element, dims)?;
+    if reduction.indices && reduction.lines.count == 1 {
+        return first(launcher, reduction.lines.results, y);
+    }
+    reduction.enqueue(y)
+}
+
+/// Writes so many times the index of a line's first element.
+fn first<L: Launcher>(launcher: &L, results: usize, y: Pointer) -> Result<(), L::Error> {
+    let indices = Operand {
+        base: y,
+        size: Element::U32.size(),
+        view: View {
+            shape: &[results],
+            strides: &[1],
+            offset: 0,
+        },
+    };
+    fill(launcher, indices, Element::U32, Pattern::of(&[0; 4]))
 }
 
 /// The launches of an operation for one type.
@@ -528,6 +548,28 @@ mod tests {
         };
         let mut reduction = Reduction::of(&recorder, op, x, element, dims)?;
         Ok(check(&mut reduction))
+    }
+
+    #[test]
+    fn the_only_element_is_the_first() -> Result<(), Refusal> {
+        let x = contiguous(&[7, 1]);
+        for (op, symbol) in [
+            (&table::ARGMIN, "fill_b32"),
+            (&table::ARGMAX, "fill_b32"),
+            (&table::MAX, "max_f32_columns"),
+        ] {
+            let recorder = Recorder::of(FOUR);
+            let x = Operand {
+                base: Pointer::NULL,
+                size: 4,
+                view: x.view(),
+            };
+            reduce(&recorder, op, x, Element::F32, &[1], Pointer::NULL)?;
+            let launches = recorder.launches.take();
+            let symbols: Vec<_> = launches.iter().map(|launch| &launch.symbol).collect();
+            assert_eq!(symbols, [symbol]);
+        }
+        Ok(())
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub(super) struct Rows {
     pub(super) element: Element,
     /// Whether every row of all operands begins and ends at a 16-byte boundary.
     pub(super) packed: bool,
+    /// Whether a pack of 16 bytes, of which the first of all operands begins at a boundary, has whole rows and no other.
+    pub(super) in_packs: bool,
     /// Whether a row's result begins as far behind such a boundary as the row.
     pub(super) alike: bool,
 }
@@ -64,11 +66,13 @@ impl Rows {
         let length = x.shape.last().copied().unwrap_or(1);
         let mut starts = others.iter().chain([&x.start, &y]);
         let aligned = starts.all(|start| start.is_multiple_of(PACK));
+        let bytes = length * x.element.size();
         Self {
             count: x.shape.iter().rev().skip(1).product::<usize>() * length.min(1),
             length,
             element: x.element,
-            packed: aligned && (length * x.element.size()).is_multiple_of(PACK),
+            packed: aligned && bytes.is_multiple_of(PACK),
+            in_packs: aligned && bytes != 0 && PACK.is_multiple_of(bytes),
             alike: x.start.lies_like(y, PACK),
         }
     }
@@ -204,10 +208,17 @@ mod tests {
         }
         assert!(rows(&[3, 8]).packed);
         assert!(!rows(&[3, 7]).packed);
+        let in_packs = |length| rows(&[3, length]).in_packs;
+        assert_eq!(
+            [0, 1, 2, 3, 4, 8].map(in_packs),
+            [false, true, true, false, true, false]
+        );
         let (even, odd) = (Pointer::NULL, Pointer::NULL.offset(4));
         for (start, other) in [(even, odd), (odd, even)] {
             let of = |y, others: &[Pointer]| Rows::of(floats(start, &[3, 8]), y, others);
             assert!(!of(other, &[]).packed);
+            let pairs = Rows::of(floats(start, &[3, 2]), other, &[]);
+            assert!(!pairs.in_packs);
             assert!(!of(start, &[other]).packed);
             assert!(of(start, &[]).alike && !of(other, &[]).alike);
             assert!(of(start.offset(32), &[]).alike);

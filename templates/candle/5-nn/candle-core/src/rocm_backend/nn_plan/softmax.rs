@@ -28,6 +28,9 @@ pub(crate) fn softmax<L: Launcher>(
         true => &table::SOFTMAX_PACKED,
         false => &table::SOFTMAX,
     };
+    if rows.in_packs {
+        return softmax.of_packs(table::SOFTMAX.form(table::FORM_SHORT, &types)?);
+    }
     match rows.dealt(holding, card) {
         Dealt::Staged(teams, at_once) => {
             let kernel = table::SOFTMAX.form(table::FORM_STAGED, &types)?;
@@ -97,6 +100,20 @@ struct Softmax<'a, L> {
 }
 
 impl<L: Launcher> Softmax<'_, L> {
+    /// A pack with whole rows to each thread.
+    fn of_packs(&self, kernel: Kernel) -> Result<(), L::Error> {
+        let rows = &self.rows;
+        let packs = (rows.count * rows.length * rows.element.size()).div_ceil(PACK);
+        let blocks = packs
+            .div_ceil(table::BLOCK)
+            .min(self.launcher.limits().blocks);
+        let (count, length) = (rows.count as u64, rows.length as u32);
+        let launch = Launch::new(self.launcher, kernel).threads(blocks, table::BLOCK);
+        let launch = launch.arg(&self.y).arg(&self.x).arg(&count).arg(&length);
+        // SAFETY: the arguments of short kernels; x and y begin at packs, and have an element for each of the rows'.
+        unsafe { launch.enqueue() }
+    }
+
     /// A team to each row, `at_once` of those that a block has in LDS.
     fn of_rows(
         &self,
@@ -208,6 +225,15 @@ mod tests {
     #[test]
     fn kernels_suit_the_rows() -> Result<(), Refusal> {
         use Element::{BF16, F16, F32, F64};
+        // A pack has such rows, up to a row of its own.
+        for length in [1, 2, 8] {
+            assert_eq!(kernels(F16, length)?, ["softmax_f16_short"]);
+            assert_eq!(kernels(BF16, length)?, ["softmax_bf16_short"]);
+        }
+        assert_eq!(kernels(F32, 4)?, ["softmax_f32_short"]);
+        assert_eq!(kernels(F64, 2)?, ["softmax_f64_short"]);
+        assert_eq!(kernels(F32, 3)?, ["softmax_f32_staged"]);
+        assert_eq!(kernels(F32, 8)?, ["softmax_f32_held"]);
         // A wave holds a row of a pack for each lane; more lanes are several waves, of which 16-bit floats have kernels
         // of their own.
         assert_eq!(kernels(F16, 64 * 8)?, ["softmax_f16_held"]);
@@ -245,6 +271,22 @@ mod tests {
         assert_eq!(few[0], ("softmax_f32_totals".into(), 8, 256));
         let many = launched(&recorder(2), Element::F32, &[5, long])?;
         assert_eq!(many, [("softmax_f32_streamed".into(), 5, 1024)]);
+        Ok(())
+    }
+
+    #[test]
+    fn every_pack_has_a_thread() -> Result<(), Refusal> {
+        let blocks = |shape: &[usize]| launched(&recorder(104), Element::F16, shape);
+        let of = |blocks| [("softmax_f16_short".to_owned(), blocks, 256)];
+        assert_eq!(blocks(&[1, 2])?, of(1));
+        assert_eq!(blocks(&[1024, 2])?, of(1));
+        assert_eq!(blocks(&[1025, 2])?, of(2));
+        let mut recorder = recorder(104);
+        recorder.limits = Limits {
+            blocks: 50,
+            ..Limits::USUAL
+        };
+        assert_eq!(launched(&recorder, Element::F16, &[1 << 20, 2])?, of(50));
         Ok(())
     }
 
