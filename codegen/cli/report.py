@@ -30,7 +30,8 @@ from codegen.cli import complete, options
     "--compare",
     "other",
     metavar="OLD",
-    help="Another release or tree: show what each rule writes otherwise than there.",
+    help="Another release or tree, or a folder that generate wrote, with any version of candle-rocm: show what each "
+    "rule writes otherwise than there.",
 )
 @options.phases
 @click.option("--gating", type=click.Choice(["dummy", "cfg"]), help="Default: as applied, otherwise dummy.")
@@ -76,14 +77,20 @@ def command(
             workspace, phases=phases, gating=chosen, runtime=reached, scan=scan, leave_unknown=leave_unknown
         )
         options.note_left(scan.decisions)
-    old = None
+    old, old_name = None, ""
     if other is not None and plan is not None:
         from codegen.workspace.analysis import analyse
+        from codegen.workspace.generated import read_generated
 
-        before = open_workspace(other, offline=offline, progress=options.progress)
         wanted = tuple(phase.phase for phase in plan.phases)
-        old = analyse(before, phases=wanted, gating=chosen, runtime=reached, leave_unknown=leave_unknown).plan
-    size = write_page(out, html_report(scan, specs, plan, error=error, sources=sources, old=old))
+        if (generated := read_generated(Path(other))) is not None:
+            same = generated.release == tree.release
+            of = workspace if same else open_workspace(generated.release, offline=offline, progress=options.progress)
+            old, old_name = generated.plan(of.tree).only(wanted), generated.name
+        else:
+            before = open_workspace(other, offline=offline, progress=options.progress)
+            old = analyse(before, phases=wanted, gating=chosen, runtime=reached, leave_unknown=leave_unknown).plan
+    size = write_page(out, html_report(scan, specs, plan, error=error, sources=sources, old=old, old_name=old_name))
     if as_json:
         from codegen.report.json_document import document, dumps
 

@@ -147,11 +147,12 @@ def html_report(
     error: CandleRocmError | None = None,
     sources: str = "",
     old: Plan | None = None,
+    old_name: str = "",
 ) -> str:
     """The page. Without a plan (because of `error`) it has no diffs; with an `old` one it says what has changed since.
 
-    `sources` is where candle-rocm's own files can be looked at, such as `https://host/candle-rocm/blob/main`: lines of
-    specs and templates then link there.
+    `old_name` says what that is, where its release does not. `sources` is where candle-rocm's own files can be looked
+    at, such as `https://host/candle-rocm/blob/main`: lines of specs and templates then link there.
     """
     import jinja2
 
@@ -175,7 +176,7 @@ def html_report(
         error=error,
         sites=sites,
         links=_links(sites, phases, sources) if sources else {},
-        comparison=_comparison(old, plan) if old is not None and plan is not None else None,
+        comparison=_comparison(old, old_name or old.release, plan) if old is not None and plan is not None else None,
         crates=sorted({site.crate for site in sites}),
         kinds=sorted({site.kind for site in sites}),
         states=list(dict.fromkeys(site.state for site in sites)),
@@ -236,14 +237,14 @@ def _file(change: FileChange, anchor: str, authorship: Authorship) -> FileView:
     )  # fmt: skip
 
 
-def _comparison(old: Plan, new: Plan) -> ComparisonView:
+def _comparison(old: Plan, name: str, new: Plan) -> ComparisonView:
     nobody = Authorship.of(())
     rules = []
     changes, same = compared(old, new)
     for number, each in enumerate(changes, 1):
         files = [_file(change, f"rule-{number}-file-{index}", nobody) for index, change in enumerate(each.files, 1)]
         rules.append(RuleView(each.rule, each.before, each.after, tuple(files)))
-    return ComparisonView(old.release, same, tuple(rules))
+    return ComparisonView(name, same, tuple(rules))
 
 
 def _digest(change: FileChange) -> str:

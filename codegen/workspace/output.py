@@ -43,7 +43,7 @@ def write_output(folder: Path, analysis: Analysis, *, named: bool = True) -> tup
         patch = phase_patch(
             phase.changes, phase=phase.phase, name=phase.name, summary=phase.summary, release=plan.release
         )
-        texts[_patch_path(phase.phase, phase.name)] = patch.encode()
+        texts[patch_path(phase.phase, phase.name)] = patch.encode()
         for change in phase.changes:
             path = _file_path(change.path)
             if change.before is None or path in texts:  # a later phase may write a new file again
@@ -75,7 +75,8 @@ class _Unhurried(Disk):
 _DISK = _Unhurried()
 
 
-def _patch_path(phase: int, name: str) -> str:
+def patch_path(phase: int, name: str) -> str:
+    """Where a phase's patch lies in the folder."""
     return f"patches/{phase:04}-{name}.patch"
 
 
@@ -90,7 +91,7 @@ def _earlier(folder: Path) -> set[str]:
         document = json.loads(b"" if found is None else found.data)
         if document["tool"]["name"] != TOOL:
             return set()
-        patches = {_patch_path(phase["phase"], phase["name"]) for phase in document["phases"]}
+        patches = {patch_path(phase["phase"], phase["name"]) for phase in document["phases"]}
         new = {_file_path(file["path"]) for phase in document["phases"] for file in phase["files"] if file["new"]}
         return {checked_path(path) for path in patches | new}
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -9,6 +9,8 @@ import pytest
 from made_up import NEWEST, OLDEST, candle_tree
 from mini_candle import DEVICE, NOTES, UNDECIDED, Mini, make_mini
 
+from codegen import __version__
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -156,3 +158,70 @@ def test_a_release_is_compared_with_another(tmp_path: Path, candle_rocm: Command
     assert " rules write other lines, " in section
     candle_rocm.ok("report", new, "--html", out, "--compare", new)
     assert "<p>0 rules write other lines, " in out.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def generated(tmp_path: Path, candle_rocm: CommandLine) -> tuple[Path, Path]:
+    """A tree, and what `generate` wrote for it, as an older candle-rocm's."""
+    tree, folder = candle_tree(tmp_path / "candle", NEWEST), tmp_path / "generated"
+    candle_rocm.ok("generate", tree, "--out", folder)
+    report = folder / "report.json"
+    report.write_text(report.read_text().replace(f'"version": "{__version__}"', '"version": "0.0.9"'))
+    return tree, folder
+
+
+def comparison(tree: Path, folder: Path, out: Path, candle_rocm: CommandLine) -> str:
+    """The page's section that compares the tree with what was generated."""
+    candle_rocm.ok("report", tree, "--html", out, "--compare", folder)
+    text = out.read_text(encoding="utf-8")
+    return text[text.index('<section id="compared">') :].partition("</section>")[0]
+
+
+def test_an_earlier_generation_is_compared(
+    tmp_path: Path, generated: tuple[Path, Path], candle_rocm: CommandLine
+) -> None:
+    tree, folder = generated
+    section = comparison(tree, folder, tmp_path / "report.html", candle_rocm)
+    assert f"<h2>Compared with {NEWEST} as candle-rocm 0.0.9 generated it</h2>" in section
+    assert "<p>0 rules write other lines, " in section
+
+    patch = folder / "patches" / "0001-core.patch"
+    text = patch.read_text()
+    lines = text.splitlines(keepends=True)
+    (first, *_) = [number for number, line in enumerate(lines) if line.startswith("+    Rocm(")]
+    patch.write_text("".join([*lines[:first], "+    Rocm(u8),\n", *lines[first + 1 :]]))
+    section = comparison(tree, folder, tmp_path / "report.html", candle_rocm)
+    assert "<p>1 rule writes other lines, " in section
+    assert "Rocm(" in section
+
+
+def test_a_patch_that_does_not_fit_is_named(
+    tmp_path: Path, generated: tuple[Path, Path], candle_rocm: CommandLine
+) -> None:
+    tree, folder = generated
+    patch = folder / "patches" / "0000-setup.patch"
+    patch.write_text(patch.read_text().replace("\n ", "\n other "))
+    out = tmp_path / "report.html"
+
+    answer = candle_rocm("report", tree, "--html", out, "--compare", folder)
+
+    assert answer.code == 5
+    assert answer.stderr.startswith(f"conflict: {patch} does not fit Candle {NEWEST}\n")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"phases": [', '"phases": 1, "x": ['), ('"path": "Cargo.toml"', '"path": "../Cargo.toml"')]
+)
+def test_a_report_that_is_none_is_named(
+    tmp_path: Path, generated: tuple[Path, Path], candle_rocm: CommandLine, old: str, new: str
+) -> None:
+    tree, folder = generated
+    report = folder / "report.json"
+    assert old in report.read_text()
+    report.write_text(report.read_text().replace(old, new))
+
+    answer = candle_rocm("report", tree, "--html", tmp_path / "report.html", "--compare", folder)
+
+    assert answer.code == 2
+    assert answer.stderr.startswith(f"usage error: {report} is no report of `candle-rocm generate`\n")
