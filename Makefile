@@ -63,12 +63,13 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 	$(BIN)/candle-rocm scan $(CANDLE)
 	$(BIN)/candle-rocm verify $(CANDLE) --only check-off --only check-on
 
-# Of what takes hours as a whole, a part; `make mutations`, `make sabotage`, `make attacks` and `make machine-code` do all.
+# Of what takes hours as a whole, a part; `make mutations`, `sabotage`, `attacks`, `machine-code` and `model-tests` do all.
 test: export MUTATIONS := $(or $(MUTATIONS),4)
 test: export ATTACKS := $(or $(ATTACKS),200)
 # The acts left out build candle-core's tests once more, or another release.
 test: export ACTS := $(or $(ACTS),--except=rocm-tests --except=0.9.1)
 test: export MACHINE_CODE := $(or $(MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py matmul.py norm.py rope.py softmax.py))
+test: export MODEL_TESTS := $(or $(MODEL_TESTS),tests/kernels/test_softmax.py)
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
 	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(BUILT) $(ALSO) || status=$$?; \
@@ -145,14 +146,18 @@ machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on wha
 		$(BIN)/pytest -n auto --dist loadfile $(OTHER_MACHINE_CODE) --machine-code $$card || status=$$?; done; \
 	exit $$status
 
-# The tests that run on AMD's runtime, and the cards that are modelled.
-MODEL_TESTS ?= tests/kernels/test_softmax.py
-MODEL_CARDS ?= gfx942 gfx1100 gfx1151 gfx1201
+# The kernel tests that run on AMD's runtime, with modelled cards of waves of 64 and of 32; without this variable, all.
+MODEL_TESTS ?= tests/kernels
+MODEL_CARDS ?= gfx942 gfx1100
+# The other cards that ROCr can be given a model of, and the tests for them.
+OTHER_MODEL_CARDS ?= gfx1151 gfx1201
+OTHER_MODEL_TESTS ?= tests/kernels/test_softmax.py
+ON_A_MODEL = $(BIN)/python -m codegen.amdgpu.runtime $$card -m pytest -n 0 -p no:cacheprovider
 
-model-tests: setup amdgpu planner rocm-toolchain ## Run kernel tests on AMD's own runtime and hipRTC, on modelled cards (MODEL_TESTS=tests/kernels).
+model-tests: setup amdgpu planner rocm-toolchain ## Run the kernel tests on AMD's own runtime and hipRTC, on modelled cards (MODEL_TESTS=tests/kernels/test_cast.py).
 	@status=0; \
-	for card in $(MODEL_CARDS); do \
-		$(BIN)/python -m codegen.amdgpu.runtime $$card -m pytest -n 0 -p no:cacheprovider $(MODEL_TESTS) || status=$$?; done; \
+	for card in $(MODEL_CARDS); do $(ON_A_MODEL) $(MODEL_TESTS) || status=$$?; done; \
+	for card in $(OTHER_MODEL_CARDS); do $(ON_A_MODEL) $(OTHER_MODEL_TESTS) || status=$$?; done; \
 	exit $$status
 
 kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.

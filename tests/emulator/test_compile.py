@@ -120,6 +120,26 @@ def test_kernels_compile_once(device: Emulator, tmp_path: Path) -> None:
     assert compiles(str(preprocessor))
 
 
+def test_processes_at_once_compile_once(device: Emulator, tmp_path: Path) -> None:
+    """The compiler goes on when all have preprocessed: then each of them would compile, did it not wait for another."""
+    processes, preprocessed, compiled = 3, tmp_path / "preprocessed", tmp_path / "compiled"
+    compiler = tmp_path / "cxx"
+    compiler.write_text(
+        '#!/bin/sh\ncase "$*" in\n*--version*) ;;\n'
+        f'*" -E "*) echo >> {preprocessed} ;;\n'
+        f"*) echo >> {compiled}; until [ $(wc -l < {preprocessed}) = {processes} ]; do :; done ;;\n"
+        'esac\nexec g++ "$@"\n'
+    )
+    compiler.chmod(0o755)
+    ours = {"CANDLE_ROCM_EMULATOR_CACHE": str(tmp_path / "cache"), "CANDLE_ROCM_EMULATOR_CXX": str(compiler)}
+
+    command = [sys.executable, "-c", _IMPORTS + _compiling(device)]
+    running = [subprocess.Popen(command, env=os.environ | ours) for _ in range(processes)]
+
+    assert [process.wait() for process in running] == [0] * processes
+    assert len(compiled.read_text().splitlines()) == 1
+
+
 _IMPORTS = "from codegen.device.hip import *; from codegen.device.libraries import *\n"
 
 

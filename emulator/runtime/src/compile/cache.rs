@@ -1,12 +1,23 @@
 //! Code objects on disk, safe to share between processes: a file appears complete or not at all.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use crate::settings::settings;
 
 fn path(key: &str) -> PathBuf {
     settings().cache.join("objects").join(&key[..2]).join(format!("{key}.so"))
+}
+
+/// The right to make the code object of this key, until it is dropped: who asks for it waits for the threads and processes
+/// that have it. None where the cache cannot be written: then each makes its own.
+pub fn turn(key: &str) -> Option<File> {
+    let folder = path(key).parent().expect("the path has folders").to_owned();
+    fs::create_dir_all(&folder).ok()?;
+    let folder = File::open(folder).ok()?;
+    // SAFETY: the descriptor is open. Closing it, or the end of the process, gives the lock up.
+    (unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) } == 0).then_some(folder)
 }
 
 /// The code object of a key.
