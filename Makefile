@@ -19,13 +19,13 @@ export ARCH
 
 # Further targets that `test` makes, beside what is built.
 ALSO ?=
-# Run by `test` so many at a time: cargo leaves a core idle while it waits for a large crate.
-JOBS ?= 2
+# Run by `test` so many at a time, on two cores: cargo leaves one idle while it waits for a large crate.
+AT_ONCE ?= 3
 # Made first, and then no more: make begins what does not wait for anything before what does.
 BUILT := rocm-toolchain emulator planner nvidia amdgpu
 MADE := $(addprefix --old-file=,setup $(BUILT))
 # The longest ones first, so that no core is left idle in the end.
-PARTS := releases newest unit machine-code kernel-tests code-objects sabotage mutations model-tests attacks browser-tests
+PARTS := releases newest code-objects unit machine-code kernel-tests sabotage mutations model-tests attacks browser-tests
 # One after another, with one target folder, and `releases` with another: two runs of cargo in one folder wait for each other.
 NEWEST_PARTS := newest-release backend-tests
 
@@ -72,9 +72,9 @@ test: export MACHINE_CODE := $(or $(MACHINE_CODE),$(addprefix tests/kernels/test
 test: export MODEL_TESTS := $(or $(MODEL_TESTS),tests/kernels/test_softmax.py)
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
-	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(BUILT) $(ALSO) || status=$$?; \
-	echo "$(words $(PARTS)) parts, $(JOBS) at a time; each prints what it did when it has ended"; \
-	$(MAKE) --keep-going --jobs=$(JOBS) --output-sync=target $(MADE) $(PARTS) || status=$$?; \
+	$(MAKE) --keep-going --jobs=$(AT_ONCE) --output-sync=target $(BUILT) $(ALSO) || status=$$?; \
+	echo "$(words $(PARTS)) parts, $(AT_ONCE) at a time; each prints what it did when it has ended"; \
+	$(MAKE) --keep-going --jobs=$(AT_ONCE) --output-sync=target $(MADE) $(PARTS) || status=$$?; \
 	exit $$status
 
 newest: setup $(BUILT)
