@@ -16,9 +16,9 @@ import pytest
 
 from codegen.paths import repository_root
 from codegen.verify.cargo import UNOPTIMISED
-from releases.command_line import PROGRAM, candle_rocm
+from releases.command_line import PROGRAM
 from releases.cover import FULL
-from releases.programs import OWN, patched_candle
+from releases.programs import OWN, patched_candle, with_patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,11 +77,11 @@ def with_program(here: Path, work: Path, newest: str) -> Reader:
 
 
 def with_five_lines(here: Path, work: Path, newest: str) -> Reader:
-    """The same after `use --write`, for a Candle that other tests have built."""
-    reader = with_program(here, work, newest)
-    candle = patched_candle(work / "programs" / f"candle-{newest}-dynamic", newest, "--runtime", "dynamic")
-    used = candle_rocm("use", reader.folder, "--candle", candle, "--write")
-    assert used.code == 0, used.stderr
+    """Such a program after `use --write`, for a Candle that other tests have built."""
+    reader = Reader(shutil.copytree(OWN, here / "app"), {"CARGO_TARGET_DIR": str(work / "target")})
+    with_patch(
+        reader.folder, patched_candle(work / "programs" / f"candle-{newest}-dynamic", newest, "--runtime", "dynamic")
+    )
     profile = [f"{setting}\n" for setting in UNOPTIMISED if setting != "--config"]
     (reader.folder / ".cargo").mkdir()
     (reader.folder / ".cargo" / "config.toml").write_text("".join(profile), encoding="utf-8")
