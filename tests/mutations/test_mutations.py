@@ -51,8 +51,7 @@ def kernel_tests() -> Iterator[KernelTests]:
 
 
 def test_every_family_has_mutations() -> None:
-    assert {of_family.family for of_family in read_mutations(Path(__file__).parent)} == set(families())
-    assert len(CASES) >= 30
+    assert {case.values[0] for case in CASES} == set(families())
 
 
 @pytest.mark.parametrize(("family", "mutation"), CASES)
