@@ -62,6 +62,12 @@ TENSORS = 3
     help="Run only this crate's part of the steps; repeatable.",
 )
 @click.option(
+    "--test",
+    multiple=True,
+    metavar="NAME",
+    help="Run only this program of the steps' tests, lib for a crate's unit tests; repeatable.",
+)
+@click.option(
     "--test-timeout",
     type=click.FloatRange(min=1),
     metavar="SECONDS",
@@ -90,6 +96,7 @@ def command(
     quick: bool,
     only: tuple[str, ...],
     package: tuple[str, ...],
+    test: tuple[str, ...],
     test_timeout: float | None,
     work: Path | None,
     fresh: bool,
@@ -109,6 +116,8 @@ def command(
     from codegen.spec.kinds import Runtime
     from codegen.spec.loader import load_specs
     from codegen.verify.cargo import require_programs
+    from codegen.verify.chosen_tests import only_programs
+    from codegen.verify.crate_targets import View
     from codegen.verify.doctor import rocm_checks
     from codegen.verify.document import verification_document
     from codegen.verify.expected_failures import waiting_tests
@@ -137,6 +146,8 @@ def command(
     last = max(each.phase for each in plan.phases) if phase is None else phase
     steps = choose_steps(last, runtime=Runtime(plan.runtime), quick=quick, only=only, packages=package)
     subject = Subject.of_plan(root, plan)
+    if test:
+        steps = only_programs(steps, test, View(subject.root, subject.patched))
     checks = rocm_checks(machine, root) if phase == 0 else ()
     folder = work or _default_work()
     on_model = _modelled(device, plan, folder)
@@ -168,7 +179,9 @@ def command(
             on_end=lambda done: _tell(watch, done),
             kept=None if fresh else lambda: _kept(bench, subject, machine, test_timeout),
         )
-    found = found_by_verify(results, candle=candle, plan=plan, phase=last, packages=package, device=device)
+    found = found_by_verify(
+        results, candle=candle, plan=plan, phase=last, packages=package, programs=test, device=device
+    )
     if (unwritten := append(folder / OF_VERIFY, found)) is not None:
         terminal.note(unwritten)
     if as_json:

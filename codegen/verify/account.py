@@ -115,7 +115,7 @@ def _line(line: Line, record: Record) -> AccountOfLine:
 def _proof_of_step(name: str, runs: Sequence[StepRun]) -> Proof:
     """Its last failure if there is one, else the newest release that it passed on."""
     failed = [run for run in runs if run.verdict is Verdict.FAILED]
-    passed = [run for run in runs if run.verdict is Verdict.PASSED and not run.packages]
+    passed = [run for run in runs if run.verdict is Verdict.PASSED and not run.narrowed]
     if failed:
         run = max(failed, key=lambda run: run.at)
         return Proof(_command(run), f"**failed** on {run.day}", failed=True)
@@ -149,8 +149,7 @@ def _proof_of_file(path: str, run: FileRun | None) -> Proof:
 def _command(run: StepRun) -> str:
     options = (("--gating", run.gating, "dummy"), ("--runtime", run.runtime, DEFAULT_RUNTIME))
     chosen = [f"{name} {value}" for name, value, usual in options if value != usual]
-    narrowed = [f"-p {name}" for name in run.packages]
-    return " ".join((f"candle-rocm verify {run.release} --only {run.step}", *chosen, *narrowed))
+    return " ".join((f"candle-rocm verify {run.release} --only {run.step}", *chosen, *run.narrowed))
 
 
 def _usual(run: StepRun) -> bool:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _UNIT_TESTED = ("lib", "bin")
 _NO_ROCM = 'candle_rocm_absent="amdhip64"'
 """What candle-core's build script says where no ROCm is installed, as for the steps that need no device."""
-_SELECTED = {"--test": "test", "--example": "example"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +103,19 @@ class Reader:
 def _built(targets: tuple[Target, ...], step: Step) -> Iterator[tuple[Target, bool]]:
     """The targets that cargo builds, each with whether it is built for its tests; some are built both ways."""
     everything = "--all-targets" in step.options
-    tests = everything or "--tests" in step.options
-    selected = {(_SELECTED[word], name) for word, name in pairwise(step.options) if word in _SELECTED}
     for target in targets:
+        tested = target.tested and step.has_program(target.kind, target.name)
         if target.kind in _UNIT_TESTED:
             yield target, False
-            if tests and target.tested:
+        if target.kind in (*_UNIT_TESTED, "test"):
+            if tested:
                 yield target, True
-        elif target.kind == "test":
-            if (tests and target.tested) or (target.kind, target.name) in selected:
-                yield target, True
-        elif everything or _plural(target.kind) in step.options or (target.kind, target.name) in selected:
+        elif everything or _plural(target.kind) in step.options or _is_named(target, step):
             yield target, target.kind == "bench"
+
+
+def _is_named(target: Target, step: Step) -> bool:
+    return (f"--{target.kind}", target.name) in pairwise(step.options)
 
 
 def _plural(kind: str) -> str:

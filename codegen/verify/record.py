@@ -36,7 +36,7 @@ class Record(Model):
     schema_version: Literal[1] = 1
     steps: tuple[StepRun, ...] = ()
     """The last run of each step in each combination of release, gating, runtime and device. Of runs that were narrowed
-    to crates only failed ones: they show that something is wrong, and not that a step passes."""
+    to crates or programs only failed ones: they show that something is wrong, and not that a step passes."""
     files: tuple[FileRun, ...] = ()
 
     def runs_of(self, step: str) -> tuple[StepRun, ...]:
@@ -84,7 +84,7 @@ def renewed(record: Record, found: Iterable[Found], spec: Acceptance, specs: Loa
         run.model_copy(update={"detail": _public(run)})
         for run in last_run.values()
         if run.step in steps and run.release in order and run.phase == ready
-        if not run.packages or run.verdict is Verdict.FAILED
+        if not run.narrowed or run.verdict is Verdict.FAILED
     ]
     return Record(
         steps=tuple(sorted(kept, key=lambda run: (run.step, order[run.release], _key(run)))),
@@ -104,7 +104,7 @@ def _shown(run: Model) -> dict[str, object]:
 
 
 def _key(run: StepRun) -> tuple[str, ...]:
-    return (run.step, run.release, run.gating, run.runtime, " ".join(run.packages), run.device or "")
+    return (run.step, run.release, run.gating, run.runtime, " ".join(run.narrowed), run.device or "")
 
 
 def _public(run: StepRun) -> str:

@@ -42,6 +42,8 @@ class StepRun(Model):
     runtime: str
     packages: tuple[str, ...] = ()
     """The crates that the run was narrowed to."""
+    programs: tuple[str, ...] = ()
+    """The test programs that it was narrowed to."""
     device: str | None = None
     """The device that was chosen for the step; what it really ran on is in `ran_on`."""
     phase: int
@@ -59,6 +61,11 @@ class StepRun(Model):
     def day(self) -> str:
         """`2026-11-24`."""
         return self.at[:10]
+
+    @property
+    def narrowed(self) -> tuple[str, ...]:
+        """The options that left a part of the step out."""
+        return (*(f"-p {name}" for name in self.packages), *(f"--test {name}" for name in self.programs))
 
 
 class FileRun(Model):
@@ -107,7 +114,14 @@ def now() -> str:
 
 
 def found_by_verify(
-    results: Iterable[StepResult], *, candle: str, plan: Plan, phase: int, packages: Sequence[str], device: Device
+    results: Iterable[StepResult],
+    *,
+    candle: str,
+    plan: Plan,
+    phase: int,
+    packages: Sequence[str],
+    programs: Sequence[str],
+    device: Device,
 ) -> list[FoundByVerify]:
     """A line for each step."""
     at, root = now(), str(repository_root())
@@ -121,6 +135,7 @@ def found_by_verify(
                 gating=plan.gating,
                 runtime=plan.runtime,
                 packages=tuple(sorted(packages)),
+                programs=tuple(sorted(programs)),
                 device=device.label if result.step.device else None,
                 phase=phase,
                 at=result.earlier.at if result.earlier is not None else at,

@@ -122,9 +122,13 @@ class Bench:
         step = attempt.step
         if not attempt.tests:
             return Demands(self.unrun)
+        expected = self.expected(step)
         waiting = tuple(test for test in self.waiting if test.crate in step.crates) if step.phased else ()
+        if expected is not None and not step.is_whole:
+            there = {name for names in expected.targets.values() for name in names}
+            waiting = tuple(test for test in waiting if test.name in there)
         where = self.device.kind if step.device else "none"
-        return Demands(self.unrun, waiting, self.expected(step), where)
+        return Demands(self.unrun, waiting, expected, where)
 
     def _tests(self, step: Step, built: CargoRun) -> Iterator[TestRun]:
         """What each test program does, on each device that it has to run on."""

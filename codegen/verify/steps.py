@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from codegen.errors import UsageError
@@ -113,6 +114,20 @@ class Step:
         """The command line that builds the tests of the step and runs none."""
         own = replace(self, filters=()).arguments()
         return (own[0], "--no-run", *own[1:]) if self.subcommand == "test" else own
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the step is about all test programs of its crates."""
+        return bool({"--tests", "--all-targets"} & {*self.options})
+
+    def has_program(self, kind: str, name: str) -> bool:
+        """Whether the tests of a target are among those that the options choose; `kind` as in `crate_targets.Target`,
+        which knows whether it has tests."""
+        return (
+            self.is_whole
+            or (kind == "lib" and "--lib" in self.options)
+            or (f"--{kind}", name) in pairwise(self.options)
+        )
 
     def takes(self, test: str) -> bool:
         """Whether the filters let a test run; libtest skips those whose names contain the word behind `--skip`."""

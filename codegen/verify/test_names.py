@@ -111,7 +111,6 @@ def expected_tests(subject: Subject, crate: str, features: Collection[str], *, v
 def expected_of_step(subject: Subject, step: Step, *, variants: bool = True) -> Mapping[str, Expected]:
     """What a test step's cargo command must run, by crate: of its programs those that its options name, without the
     tests that its filters skip. Raises as `expected_tests`."""
-    chosen = frozenset(_values(step.options, "--test"))
     skipped = tuple(_values(step.filters, "--skip"))
     found = {}
     for crate in step.crates:
@@ -119,7 +118,7 @@ def expected_of_step(subject: Subject, step: Step, *, variants: bool = True) -> 
         targets = {
             target: tuple(test for test in tests if not any(word in test.name for word in skipped))
             for target, tests in expected.targets.items()
-            if not chosen or (target.kind == "test" and target.name in chosen)
+            if step.has_program(target.kind, target.name)
         }
         found[crate] = Expected(targets, expected.lost, expected.unread)
     return found

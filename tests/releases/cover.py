@@ -17,7 +17,7 @@ from codegen.spec.loader import load_specs
 from releases.distinct import Run
 
 TABLE = Path(__file__).with_name("cover.txt")
-HEADER = "# release gating runtime step [crate]: what tests/releases runs. Made by `make regen` (distinct.py).\n"
+HEADER = "# release gating runtime step [crate [program]]: what tests/releases runs. From `make regen` (distinct.py).\n"
 NAMED = tuple(os.environ.get("RELEASES", "").split())
 """CI's share: only these releases, and of each only what it is built with as a rule."""
 FULL = pytest.mark.skipif(bool(NAMED), reason="not in the share that RELEASES leaves")
@@ -47,9 +47,11 @@ class Group(NamedTuple):
     runtime: str
     package: str
     steps: tuple[str, ...]
+    programs: tuple[str, ...] = ()
+    """The test programs that they are narrowed to."""
 
     def __str__(self) -> str:
-        return "-".join(filter(None, self[:4]))
+        return "-".join(filter(None, (*self[:4], *self.programs)))
 
 
 def tried() -> tuple[str, ...]:
@@ -92,10 +94,17 @@ def written(runs: tuple[Run, ...]) -> str:
 
 def groups() -> list[Group]:
     """What is run here, one group for each run of `verify`: all, or CI's share."""
-    steps: dict[tuple[str, str, str, str], list[str]] = {}
+    whole: dict[tuple[str, str, str, str], list[str]] = {}
+    programs: dict[tuple[str, str, str, str, tuple[str, ...]], list[str]] = {}
     for run in share() if NAMED else table():
-        steps.setdefault((run.release, run.gating, run.runtime, run.package), []).append(run.step)
-    return [Group(*key, tuple(dict.fromkeys(names))) for key, names in steps.items()]
+        if run.program:
+            programs.setdefault((*run.choice, run.package, (run.step,)), []).append(run.program)
+        else:
+            whole.setdefault((*run.choice, run.package), []).append(run.step)
+    return [
+        *(Group(*key, tuple(dict.fromkeys(names))) for key, names in whole.items()),
+        *(Group(*key, tuple(names)) for key, names in programs.items()),
+    ]
 
 
 def share() -> tuple[Run, ...]:

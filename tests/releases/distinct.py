@@ -18,6 +18,7 @@ from codegen.candle.tree import open_tree
 from codegen.plan.build import plan_tree
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.spec.loader import load_specs
+from codegen.verify.chosen_tests import UNIT_TESTS, programs_of, with_programs
 from codegen.verify.crate_targets import View
 from codegen.verify.feature_examples import fitted
 from codegen.verify.patched_tree import Subject
@@ -42,8 +43,11 @@ UNTRIED = {
 """Texts that no step reaches on some release, each with its reason; README and docs call them untried."""
 ROOT = "candle-core/src/lib.rs"
 """Has `feature = "cuda"` on declarations of CUDA's own modules only, and a text for each gating and runtime."""
-SECONDS = {"check": 15, "clippy": 15, "doc": 20, "test": 200, "run": 150, "build": 150}
+SECONDS = {"check": 15, "clippy": 15, "doc": 20, "test": 800, "run": 150, "build": 150}
 """About how many seconds of one core a step takes for candle-core, what it depends on being built."""
+OF_ONE_PROGRAM = 80
+OF_UNIT_TESTS = 250
+"""The same for one of candle-core's test programs, and for that of its unit tests."""
 WEIGHT = {"candle-core": 1.0, "candle-nn": 1.3, "candle-transformers": 3.0, "candle-examples": 8.0, "candle-pyo3": 1.8}
 """How much longer it takes for another crate, candle-core included."""
 
@@ -57,13 +61,14 @@ class Choice(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One step of `candle-rocm verify`, for all its crates or for one."""
+    """One step of `candle-rocm verify`, for all its crates or for one, or for one of its test programs."""
 
     release: str
     gating: str
     runtime: str
     step: str
     package: str = ""
+    program: str = ""
 
     @property
     def choice(self) -> Choice:
@@ -117,6 +122,11 @@ def planned(choice: Choice) -> Planned:
         for crates in {(crate,) for crate in whole} | {whole}:
             run = Run(*choice, step.id, "" if crates == whole else crates[0])
             done[run] = frozenset(_needs(reader, fitted(replace(step, crates=crates), manifests), texts))
+        # One program is enough for the texts of its own; that the device's sources are right takes all tests.
+        if step.is_whole and is_evidence(step) and len(whole) == 1:
+            for program in programs_of(step, reader.view):
+                one = _needs(reader, fitted(with_programs(step, [program]), manifests), texts)
+                done[Run(*choice, step.id, *whole, program)] = frozenset(need for need in one if _is_of_a_test(need))
     return Planned(choice, texts, done)
 
 
@@ -140,7 +150,10 @@ def cost(run: Run) -> float:
     step = next(each for each in STEPS if each.id == run.step)
     crates = (run.package,) if run.package else step.crates
     part = 0.5 if "--test" in step.options else 1.0
-    return part * SECONDS[step.subcommand] * max(WEIGHT[crate] for crate in crates)
+    seconds = part * SECONDS[step.subcommand]
+    if run.program:
+        seconds = OF_UNIT_TESTS if run.program == UNIT_TESTS else OF_ONE_PROGRAM
+    return seconds * max(WEIGHT[crate] for crate in crates)
 
 
 def cover(
@@ -198,6 +211,10 @@ def _needs(reader: Reader, step: Step, texts: Mapping[str, bytes]) -> Iterator[N
                 yield Need("run", path, digest)
         elif path.endswith(".py") and step.python and step.device:
             yield Need("run", path, digest)
+
+
+def _is_of_a_test(need: Need) -> bool:
+    return need.what == "run" and need.path.endswith(".rs")
 
 
 def _is_test(path: str, text: bytes) -> bool:

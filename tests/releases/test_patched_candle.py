@@ -103,4 +103,5 @@ def test_patched_candle_builds_and_its_tests_pass(group: Group, work: Path) -> N
     """
     choices = ("--gating", group.gating, "--runtime", group.runtime)
     narrowed = ("--package", group.package) if group.package else ()
-    verified(group.release, group.steps, work, *choices, *narrowed)
+    chosen = [word for program in group.programs for word in ("--test", program)]
+    verified(group.release, group.steps, work, *choices, *narrowed, *chosen)
