@@ -92,7 +92,9 @@ pub unsafe fn access<const BYTES: usize, const WRITE: bool>(address: usize, site
     } else if let Some(offset) = c.lds_offset(address, BYTES) {
         // SAFETY: those of the current block.
         let touches = unsafe { &mut *c.touches };
-        if touches.note_alike::<BYTES, WRITE>(offset, c.touch, c.wave_size) {
+        if touches.note_alike::<BYTES, WRITE>(offset, c.touch, c.wave_size)
+            || BYTES > 4 && touches.note_words::<BYTES, WRITE>(offset, c.touch, c.wave_size)
+        {
             return;
         }
     }

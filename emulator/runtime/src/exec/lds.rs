@@ -139,6 +139,18 @@ impl Touches {
         }
         true
     }
+
+    /// The same of words of four bytes, each with a past of its own: a thread reads in one go what several have written.
+    /// Where it is false, words before the one with something amiss are noted.
+    #[inline]
+    pub fn note_words<const BYTES: usize, const WRITE: bool>(
+        &mut self,
+        start: usize,
+        own: Touch,
+        wave_size: u32,
+    ) -> bool {
+        (start..start + BYTES).step_by(4).all(|word| self.note_alike::<4, WRITE>(word, own, wave_size))
+    }
 }
 
 #[cfg(test)]

@@ -300,18 +300,6 @@ fn sums_over_several_dimensions() -> Result<()> {
     Ok(())
 }
 
-/// The part of row-major `data` of shape `sizes` at `place`; 0 outside.
-fn at(data: &[f64], sizes: [usize; 4], place: [isize; 4]) -> f64 {
-    let mut index = 0;
-    for (&size, &step) in sizes.iter().zip(&place) {
-        if step < 0 || step as usize >= size {
-            return 0.;
-        }
-        index = index * size + step as usize;
-    }
-    data[index]
-}
-
 /// Images, channels in and out, groups, height and width of image and kernel, padding, stride, dilation.
 const CONVOLUTIONS: [[usize; 11]; 12] = [
     [2, 3, 5, 1, 19, 23, 3, 3, 1, 1, 1],
@@ -352,13 +340,20 @@ fn convolutions_are_plain_sums() -> Result<()> {
         for place in 0..images * to * rows * columns {
             let (b, o) = (place / (to * rows * columns), place / (rows * columns) % to);
             let (row, column) = (place / columns % rows, place % columns);
+            // What lies before the image wraps round, and so lies behind it.
+            let inside = |at: usize, tap: usize, length: usize| {
+                let at = (at * stride + tap * dilation).wrapping_sub(padding);
+                (at < length).then_some(at)
+            };
+            let first = o / (to / groups) * (from / groups);
             let mut sum = 0.;
-            for c in 0..from / groups {
-                for (i, j) in (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j))) {
-                    let channel = o / (to / groups) * (from / groups) + c;
-                    let y = (row * stride + i * dilation) as isize - padding as isize;
-                    let z = (column * stride + j * dilation) as isize - padding as isize;
-                    sum += at(&x, image, [b as isize, channel as isize, y, z])
+            for (i, j) in (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j))) {
+                let places = (inside(row, i, height), inside(column, j, width));
+                let (Some(y), Some(z)) = places else {
+                    continue;
+                };
+                for c in 0..from / groups {
+                    sum += x[((b * from + first + c) * height + y) * width + z]
                         * k[((o * kernel[1] + c) * tall + i) * wide + j];
                 }
             }

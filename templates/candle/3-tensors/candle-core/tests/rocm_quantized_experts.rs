@@ -38,7 +38,7 @@ fn each_row_meets_its_experts() -> Result<()> {
                 let row = if each == 1 { pair / top } else { pair };
                 let weights = &weights[*expert as usize * n * k..][..n * k];
                 let (found, x) = (&found[pair * n..][..n], &x[row * k..][..k]);
-                assert_products(found, x, weights, k, relative);
+                assert_products(found, x, weights, k, relative)?;
             }
         }
     }

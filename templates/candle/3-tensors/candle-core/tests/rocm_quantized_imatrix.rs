@@ -93,7 +93,7 @@ fn blocks_made_by_importance_are_multiplied() -> Result<()> {
         let rows = Tensor::from_slice(&x, (3, COLUMNS), &device)?;
         let found = rows.apply_op1_no_bwd(&made)?.flatten_all()?;
         let (found, weights) = (found.to_vec1::<f32>()?, weights.to_vec1::<f32>()?);
-        assert_products(&found, &x, &weights, COLUMNS, 1e-6);
+        assert_products(&found, &x, &weights, COLUMNS, 1e-6)?;
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ fn assert_each_product(
         let found = product.forward(&on_gpu)?;
         assert_eq!(found.dims(), [rows, n]);
         let found = found.flatten_all()?.to_vec1::<f32>()?;
-        assert_products(&found, &x, &weights, k, 1e-6);
+        assert_products(&found, &x, &weights, k, 1e-6)?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn products_have_the_type_of_their_rows() -> Result<()> {
             let each = each.to_dtype(DType::F32)?.flatten_all()?;
             each.to_vec1::<f32>()
         });
-        assert_products(&found?, &x?, &weights, 512, relative);
+        assert_products(&found?, &x?, &weights, 512, relative)?;
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ fn rows_may_be_views() -> Result<()> {
         for view in views {
             let found = product.forward(&view)?.flatten_all()?.to_vec1::<f32>()?;
             let x = view.contiguous()?.flatten_all()?.to_vec1::<f32>()?;
-            assert_products(&found, &x, &weights, 256, 1e-5);
+            assert_products(&found, &x, &weights, 256, 1e-5)?;
         }
     }
     Ok(())

@@ -54,10 +54,10 @@ fn blocks_with_sums_are_read_and_multiplied() -> Result<()> {
         let experts = matrix(&device, GgmlDType::Q8_1, &[1, n, 96], 5)?.0;
         let by_expert = experts.indexed_moe_forward(&on_gpu.unsqueeze(1)?, &ids)?;
         let by_expert = by_expert.flatten_all()?.to_vec1::<f32>()?;
-        assert_products(&by_expert, &x, &weights, 96, 1e-6);
+        assert_products(&by_expert, &x, &weights, 96, 1e-6)?;
         let found = QMatMul::from_qtensor(quantized)?.forward(&on_gpu)?;
         let found = found.flatten_all()?.to_vec1::<f32>()?;
-        assert_products(&found, &x, &weights, 96, 1e-6);
+        assert_products(&found, &x, &weights, 96, 1e-6)?;
     }
     Ok(())
 }

@@ -177,6 +177,10 @@ impl Case<'_> {
         for (at, &got) in got.iter().enumerate() {
             let by_cpu = by_cpu.as_ref().map(|cpu| cpu[at]);
             let exact = reference.exact[at];
+            // As most are: no error has to be reckoned.
+            if got == exact && by_cpu.unwrap_or(got) == got {
+                continue;
+            }
             let magnitude = reference.magnitudes.as_ref().map(|of| of[at]);
             let near = self.near(got, by_cpu, exact, magnitude, reference.dtype);
             if let Some(wanted) = near {

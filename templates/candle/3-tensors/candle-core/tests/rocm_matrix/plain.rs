@@ -51,12 +51,9 @@ impl Plain {
         })
     }
 
-    fn at(&self, place: [usize; 4]) -> f64 {
-        let mut at = 0;
-        for (index, size) in place.into_iter().zip(self.dims) {
-            at = at * size + index;
-        }
-        self.elements[at]
+    fn at(&self, [i, j, k, l]: [usize; 4]) -> f64 {
+        let [_, b, c, d] = self.dims;
+        self.elements[((i * b + j) * c + k) * d + l]
     }
 
     /// A tensor that `element` says all about; of three dimensions if this one was.

@@ -1,6 +1,6 @@
 //! Quantized matrices of every format, on GPU 0 and on the CPU.
 use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{Device, Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor};
 
 /// The formats of blocks that Candle's CPU backend reads in every release.
 pub const FORMATS: [GgmlDType; 11] = [
@@ -48,24 +48,30 @@ pub fn matrix(
 /// Rounding a part of 32 numbers to 8 bits moves each by at most 1/254 of the part's largest; `relative` is what the
 /// result's type adds.
 #[track_caller]
-pub fn assert_products(found: &[f32], x: &[f32], weights: &[f32], k: usize, relative: f32) {
-    let n = weights.len() / k;
-    assert_eq!(found.len(), x.len() / k * n);
-    for (i, found) in found.iter().enumerate() {
-        let (x, w) = (&x[i / n * k..][..k], &weights[i % n * k..][..k]);
-        let (mut exact, mut most) = (0f64, 0f64);
-        for (x, w) in x.chunks(32).zip(w.chunks(32)) {
-            let largest = x.iter().fold(0f32, |most, x| most.max(x.abs()));
-            for (x, w) in x.iter().zip(w) {
-                exact += f64::from(*x) * f64::from(*w);
-                most += f64::from(w.abs()) * f64::from(largest) / 254.;
-            }
-        }
-        let most = most * 1.001 + f64::from(relative) * exact.abs();
+pub fn assert_products(
+    found: &[f32],
+    x: &[f32],
+    weights: &[f32],
+    k: usize,
+    relative: f32,
+) -> Result<()> {
+    let wide = |data: &[f32]| {
+        Tensor::from_slice(data, (data.len() / k, k), &Device::Cpu)?.to_dtype(DType::F64)
+    };
+    let (x, weights) = (wide(x)?, wide(weights)?.t()?);
+    let parts = x.abs()?.reshape((x.dim(0)?, k / 32, 32))?;
+    let largest = parts.max_keepdim(2)?.broadcast_as(parts.shape())?;
+    let rounded = largest.reshape(x.shape())?.matmul(&weights.abs()?)?;
+    let flat = |x: Tensor| x.flatten_all()?.to_vec1::<f64>();
+    let (exact, rounded) = (flat(x.matmul(&weights)?)?, flat(rounded)?);
+    assert_eq!(found.len(), exact.len());
+    for (i, (found, (exact, rounded))) in found.iter().zip(exact.iter().zip(rounded)).enumerate() {
+        let most = rounded / 254. * 1.001 + f64::from(relative) * exact.abs();
         let error = (f64::from(*found) - exact).abs();
         assert!(
             error <= most,
             "{i}: {found} is {error} from {exact}, not {most}"
         );
     }
+    Ok(())
 }
