@@ -1,7 +1,7 @@
 # candle-rocm: `make help` lists the targets.
 
 CANDLE ?= 0.11.1
-ARCH   ?= all
+ARCH   ?=
 VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
@@ -17,7 +17,7 @@ export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
-# Further targets that `test` makes, beside what is built.
+# Further targets that `test` makes, beside what is built; of its parts, those that need nothing built may be named.
 ALSO ?=
 # Run by `test` so many at a time, on two cores: cargo leaves one idle while it waits for a large crate.
 AT_ONCE ?= 3
@@ -25,7 +25,7 @@ AT_ONCE ?= 3
 BUILT := rocm-toolchain emulator planner nvidia amdgpu
 MADE := $(addprefix --old-file=,setup $(BUILT))
 # The longest ones first, so that no core is left idle in the end.
-PARTS := releases newest code-objects unit machine-code kernel-tests sabotage mutations model-tests attacks browser-tests
+PARTS := $(filter-out $(ALSO),releases newest code-objects unit machine-code kernel-tests sabotage mutations model-tests attacks browser-tests)
 # One after another, with one target folder, and `releases` with another: two runs of cargo in one folder wait for each other.
 NEWEST_PARTS := newest-release backend-tests
 
@@ -63,7 +63,11 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 	$(BIN)/candle-rocm scan $(CANDLE)
 	$(BIN)/candle-rocm verify $(CANDLE) --only check-off --only check-on
 
-# Of what takes hours as a whole, a part; `make mutations`, `sabotage`, `attacks`, `machine-code` and `model-tests` do all.
+# GCN 5, CDNA 2 and 3, RDNA 2, 3 and 4.
+SOME_ARCH := gfx906,gfx90a,gfx942,gfx1030,gfx1100,gfx1201
+# Of what takes hours as a whole, a part; `make code-objects`, `mutations`, `sabotage`, `attacks`, `machine-code` and
+# `model-tests` do all.
+test: export ARCH := $(or $(ARCH),$(SOME_ARCH))
 test: export MUTATIONS := $(or $(MUTATIONS),4)
 test: export ATTACKS := $(or $(ATTACKS),200)
 # The acts left out build candle-core's tests once more, or another release.
@@ -127,7 +131,7 @@ rocm-toolchain: setup ## Get ROCm's compiler, headers and libraries from Debian'
 	$(BIN)/python -m codegen.rocm
 
 code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD architectures (or ARCH), decode them; check specs/hip_api.yaml.
-	$(BIN)/candle-rocm kernels build --arch $(ARCH)
+	$(BIN)/candle-rocm kernels build --arch $(or $(ARCH),all)
 	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm $(ROCM_LEAVES)
 

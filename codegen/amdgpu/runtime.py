@@ -96,6 +96,9 @@ def modelled_runtime(name: str) -> ModelledRuntime:
             "HSA_MODEL_TOPOLOGY": str(topology),
             # The model cannot use the host's memory in place, which HIP would do for large copies.
             "GPU_PINNED_MIN_XFER_SIZE": str(1 << 20),
+            # ROCr frees a signal's event once the signal is lowered, and aborts when a model tells of it after that,
+            # where a driver would ignore the interrupt. Without interrupts, it looks at the signal itself.
+            "HSA_ENABLE_INTERRUPT": "0",
         },
     )
 

@@ -60,16 +60,16 @@ def tried() -> tuple[str, ...]:
 
 
 def fixed() -> tuple[Run, ...]:
-    """What is run whether or not a text needs it: that each release builds, and that the oldest and newest pass, the
-    newest in the gating that is not usual, too; of candle-nn one between them as well, since a test whose text all have
-    runs on one of them otherwise, and their CPUs do not all answer it alike."""
+    """What is run whether or not a text needs it: that each release builds, and that the oldest and newest pass, of the
+    newest every operation in the gating that is not usual, too; of candle-nn one between them as well, since a test
+    whose text all have runs on one of them otherwise, and their CPUs do not all answer it alike."""
     oldest, *_, newest = tried()
     between = tried()[len(tried()) // 2]
     return (
         *(Run(name, *USUAL, "clippy-on") for name in tried()),
         Run(oldest, *USUAL, "rocm-tests"),
         Run(between, *USUAL, "rocm-nn-tests"),
-        Run(newest, Gating.CFG.value, DEFAULT_RUNTIME.value, "rocm-tests"),
+        Run(newest, Gating.CFG.value, DEFAULT_RUNTIME.value, "rocm-tests", "candle-core", "rocm_matrix"),
         *(Run(newest, *USUAL, step) for step in OF_THE_NEWEST),
     )
 

@@ -165,11 +165,12 @@ impl Follower {
         let ended = self.now();
         self.window.write(signal + 32, &began.to_le_bytes())?;
         self.window.write(signal + 40, &ended.to_le_bytes())?;
+        // Whoever waits may free the signal as soon as it is lowered.
+        let mailbox = u64::from_le_bytes(self.window.number(signal + 16)?);
+        let event = u32::from_le_bytes(self.window.number(signal + 24)?);
         let place = self.window.place(signal + 8, 8)?;
         // SAFETY: as in `counter`.
         unsafe { &*(place as *const AtomicI64) }.fetch_sub(1, Ordering::AcqRel);
-        let mailbox = u64::from_le_bytes(self.window.number(signal + 16)?);
-        let event = u32::from_le_bytes(self.window.number(signal + 24)?);
         if mailbox != 0 {
             self.window.write(mailbox, &u64::from(event).to_le_bytes())?;
         }
