@@ -17,7 +17,7 @@ export CARGO_PROFILE_DEV_LTO ?= off
 
 export ARCH
 
-# Further targets that `test` makes, beside what is built; of its parts, those that need nothing built may be named.
+# Further targets that `test` makes, beside what is built; of its parts, those that need nothing built may be named too.
 ALSO ?=
 # Run by `test` so many at a time, on two cores: cargo leaves one idle while it waits for a large crate.
 AT_ONCE ?= 3
