@@ -33,10 +33,11 @@ def test_all_tests_pass_on_the_device_and_ask_for_every_kernel(newest: str, work
     """Candle's own tests, every operation and whole models compared with the CPU.
 
     What no test makes the backend launch could be launched wrongly, or not at all. CI's share leaves out models, rings
-    of devices and products by our own kernels, and with them some kernels.
+    of devices and products by our own kernels, and with them some kernels; and optional libraries, which tests/backend
+    asks there.
     """
-    usual = ("rocm-tests", "rocm-providers-tests", "rocm-nn-tests")
-    others = ("rocm-own-products-tests", "rocm-parallel-tests", "rocm-models-tests")
+    usual = ("rocm-tests", "rocm-nn-tests")
+    others = ("rocm-providers-tests", "rocm-own-products-tests", "rocm-parallel-tests", "rocm-models-tests")
     steps = verified(newest, usual if NAMED else (*usual, *others), work)
     asked = kernels_asked_for(steps.values())
     missing = missing_kernels(asked)
