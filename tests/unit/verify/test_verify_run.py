@@ -19,6 +19,7 @@ from codegen.patch.changes import Origin, Region
 from codegen.paths import repository_root
 from codegen.spec.model import Pin
 from codegen.verify.cargo import CargoRun
+from codegen.verify.chosen_tests import with_programs
 from codegen.verify.device_use import RECORD
 from codegen.verify.diagnostics import Diagnostic, Span
 from codegen.verify.evidence import DEVICE_ABSENT, ExpectedNames
@@ -644,6 +645,21 @@ def test_tests_of_another_crate_do_not_wait_here(subject: Subject) -> None:
     elsewhere = tuple(replace(test, crate="candle-nn") for test in WAITING)
     result, _ = carry_out(PHASED, subject, device=Device("ROCm (gfx1100)"), waiting=elsewhere)
     assert (result.verdict, result.waiting) == (Verdict.PASSED, ())
+
+
+def test_tests_of_programs_that_were_not_chosen_do_not_wait_here(subject: Subject) -> None:
+    run = ran(7, {"qmm::rocm": WANTS_PHASE_2})
+    more: dict[str, Any] = {
+        "device": Device("ROCm (gfx1100)"),
+        "waiting": WAITING,
+        "expected": lambda _step: ExpectedNames({str(run.binary): tuple(run.outcomes)}),
+    }
+    result, _ = carry_out(with_programs(PHASED, ["quant"]), subject, libtest=Programs([run]), **more)
+    assert (result.verdict, result.waiting) == (Verdict.PASSED, WAITING[:1])
+
+    whole = replace(PHASED, options=("--tests",))
+    result, _ = carry_out(whole, subject, libtest=Programs([run]), **more)
+    assert result.complaints == ("load::rocm did not run: correct quant.tests",)
 
 
 def test_a_run_in_which_all_tests_wait_has_run_none(subject: Subject) -> None:
