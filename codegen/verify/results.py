@@ -151,7 +151,7 @@ def found_by_verify(
 
 
 def last_seconds(file: Path, plan: Plan, device: Device) -> dict[str, float]:
-    """How long each step of this release took in its last run here, by its id; nothing where nobody knows."""
+    """How long each step of this release took in its last whole run here, by its id; nothing where nobody knows."""
     about = (plan.release, plan.gating, plan.runtime)
     try:
         found = [each.found for each in read(file) if isinstance(each, FoundByVerify)]
@@ -160,7 +160,8 @@ def last_seconds(file: Path, plan: Plan, device: Device) -> dict[str, float]:
     return {
         run.step: run.seconds
         for run in found
-        if run.seconds and (run.release, run.gating, run.runtime) == about and run.device in (None, device.label)
+        if run.seconds and not run.narrowed
+        if (run.release, run.gating, run.runtime) == about and run.device in (None, device.label)
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -15,10 +16,13 @@ from codegen.verify import record
 from codegen.verify.acceptance import Acceptance, Line, Seed
 from codegen.verify.account import DOCUMENTED
 from codegen.verify.record import RECORD, Record, read_record, renewed, results_below
-from codegen.verify.results import FileRun, Found, FoundByPytest, FoundByVerify, StepRun, append, read
+from codegen.verify.results import FileRun, Found, FoundByPytest, FoundByVerify, StepRun, append, last_seconds, read
+from codegen.verify.target import Device
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from codegen.plan.model import Plan
 
 ROOT = "/here"
 FILE = "tests/unit/test_some.py"
@@ -104,6 +108,7 @@ def test_what_was_not_run_since_keeps_its_day() -> None:
         step(step="doc-on"),
         file(file="tests/unit/test_other.py"),
         step(packages=("candle-core",)),
+        step(programs=("rocm_matrix",)),
     ],
 )
 def test_what_shows_nothing_of_the_repository_or_is_not_asked_for_is_left_out(found: Found) -> None:
@@ -115,6 +120,16 @@ def test_a_crate_by_itself_shows_failures_only_until_it_passes() -> None:
     before = made(failed)
     assert [run.packages for run in before.steps] == [("candle-nn",)]
     assert made(step(packages=("candle-nn",), at="2026-11-21T10:00:00Z"), before=before) == Record()
+
+
+def test_how_long_a_step_takes_is_known_of_whole_runs_only(tmp_path: Path) -> None:
+    target = tmp_path / "results.jsonl"
+    runs = [step(seconds=90.0), step(seconds=5.0, programs=("lib",)), step(seconds=7.0, packages=("candle-core",))]
+    append(target, [*runs, step(step="clippy-on", device=None, seconds=30.0), step(seconds=4.0, gating="cfg")])
+    plan = cast("Plan", SimpleNamespace(release="0.11.1", gating="dummy", runtime=DEFAULT_RUNTIME))
+
+    assert last_seconds(target, plan, Device("emulator")) == {"rocm-tests": 90.0, "clippy-on": 30.0}
+    assert last_seconds(target, plan, Device("ROCm (gfx1100)")) == {"clippy-on": 30.0}
 
 
 def test_a_device_is_asked_apart_from_another() -> None:
