@@ -60,6 +60,11 @@ struct Weights {
   }
 };
 
+// sum + x * x, rounded once: left to the compiler, that depends on where x comes from, and a norm of a sum would differ
+// from the norm of what the sum was stored as.
+CANDLE_DEVICE f32 with_square(f32 sum, f32 x) { return fmaf(x, x, sum); }
+CANDLE_DEVICE f64 with_square(f64 sum, f64 x) { return fma(x, x, sum); }
+
 // Traffic of both norms: a row that is held is read once and written once, 16 bytes a lane; each statistic costs a
 // streamed row one more reading, from cache. So do alpha and beta, which all rows share.
 
@@ -75,7 +80,7 @@ struct RmsNorm {
     Value squares = 0;
     row.each_pack([&](const auto &x, PackPlace) {
 #pragma unroll
-      for (u32 l = 0; l < lanes_in(x); ++l) squares += x.lane[l] * x.lane[l];
+      for (u32 l = 0; l < lanes_in(x); ++l) squares = with_square(squares, x.lane[l]);
     });
     const Weights<T, Row> factors(alpha, row);
     const Value scale = inverse_root(row.team.reduce(squares, Value(0), Add()) / Value(row.length) + Value(eps));
@@ -112,7 +117,7 @@ struct LayerNorm {
     Value squares = 0;
     row.each_pack([&](const auto &x, PackPlace) {
 #pragma unroll
-      for (u32 l = 0; l < lanes_in(x); ++l) squares += (x.lane[l] - mean) * (x.lane[l] - mean);
+      for (u32 l = 0; l < lanes_in(x); ++l) squares = with_square(squares, x.lane[l] - mean);
     });
     const Value scale = inverse_root(row.team.reduce(squares, Value(0), Add()) / Value(row.length) + Value(eps));
     row.each_pack([&](const auto &x, PackPlace place) {
