@@ -54,10 +54,11 @@ def with_programs(step: Step, names: Iterable[str]) -> Step:
 def _targets(step: Step, view: View) -> Iterator[Target]:
     if step.subcommand != "test":
         return
-    for crate in step.crates:
+    there = (crate for crate in step.crates if view.read(f"{crate}/Cargo.toml") is not None)
+    for crate in there:
         enabled = enabled_features(view.manifest(crate), step.features)
         for target in test_targets(view, crate, enabled):
-            if step.has_program(target.kind, target.name):
+            if target.kind in ("lib", "test") and step.has_program(target.kind, target.name):
                 yield target
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from codegen.verify.crate_targets import crate_targets, enabled_features, path_dependencies
@@ -110,12 +109,8 @@ def _built(targets: tuple[Target, ...], step: Step) -> Iterator[tuple[Target, bo
         if target.kind in (*_UNIT_TESTED, "test"):
             if tested:
                 yield target, True
-        elif everything or _plural(target.kind) in step.options or _is_named(target, step):
+        elif everything or _plural(target.kind) in step.options or step.names(target.kind, target.name):
             yield target, target.kind == "bench"
-
-
-def _is_named(target: Target, step: Step) -> bool:
-    return (f"--{target.kind}", target.name) in pairwise(step.options)
 
 
 def _plural(kind: str) -> str:

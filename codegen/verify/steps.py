@@ -123,11 +123,11 @@ class Step:
     def has_program(self, kind: str, name: str) -> bool:
         """Whether the tests of a target are among those that the options choose; `kind` as in `crate_targets.Target`,
         which knows whether it has tests."""
-        return (
-            self.is_whole
-            or (kind == "lib" and "--lib" in self.options)
-            or (f"--{kind}", name) in pairwise(self.options)
-        )
+        return self.is_whole or self.names(kind, name) or (kind == "lib" and "--lib" in self.options)
+
+    def names(self, kind: str, name: str) -> bool:
+        """Whether a target is named in the options."""
+        return (f"--{kind}", name) in pairwise(self.options)
 
     def takes(self, test: str) -> bool:
         """Whether the filters let a test run; libtest skips those whose names contain the word behind `--skip`."""

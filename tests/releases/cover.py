@@ -14,7 +14,7 @@ import pytest
 
 from codegen.spec.kinds import DEFAULT_RUNTIME, Gating, Runtime
 from codegen.spec.loader import load_specs
-from releases.distinct import Run
+from releases.distinct import Choice, Run
 
 TABLE = Path(__file__).with_name("cover.txt")
 HEADER = "# release gating runtime step [crate [program]]: what tests/releases runs. From `make regen` (distinct.py).\n"
@@ -94,16 +94,18 @@ def written(runs: tuple[Run, ...]) -> str:
 
 def groups() -> list[Group]:
     """What is run here, one group for each run of `verify`: all, or CI's share."""
-    whole: dict[tuple[str, str, str, str], list[str]] = {}
-    programs: dict[tuple[str, str, str, str, tuple[str, ...]], list[str]] = {}
+    found: dict[tuple[Choice, str, str], list[Run]] = {}
     for run in share() if NAMED else table():
-        if run.program:
-            programs.setdefault((*run.choice, run.package, (run.step,)), []).append(run.program)
-        else:
-            whole.setdefault((*run.choice, run.package), []).append(run.step)
+        # Programs are chosen for one step; other steps are run together.
+        found.setdefault((run.choice, run.package, run.step if run.program else ""), []).append(run)
     return [
-        *(Group(*key, tuple(dict.fromkeys(names))) for key, names in whole.items()),
-        *(Group(*key, tuple(names)) for key, names in programs.items()),
+        Group(
+            *choice,
+            package,
+            tuple(dict.fromkeys(run.step for run in runs)),
+            tuple(filter(None, (r.program for r in runs))),
+        )
+        for (choice, package, _), runs in found.items()
     ]
 
 

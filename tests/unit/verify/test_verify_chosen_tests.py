@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ FILES = {
     "Cargo.toml": "[workspace]\n",
     "core/Cargo.toml": '[package]\nname = "core"\n[features]\nrocm = []\n',
     "core/src/lib.rs": "",
+    "core/src/bin/tool.rs": "",
     "core/tests/basic.rs": "",
     "core/tests/conv.rs": "",
     "core/tests/matrix/main.rs": "",
@@ -39,6 +41,7 @@ def test_programs_are_named_as_their_files_and_unit_tests_lib(view: View) -> Non
     assert programs_of(WHOLE, view) == ("lib", "basic", "conv", "matrix")
     assert programs_of(SOME, view) == ("basic", "conv")
     assert programs_of(CHECK, view) == ()
+    assert programs_of(replace(WHOLE, crates=("absent", "core")), view) == programs_of(WHOLE, view)
 
 
 def test_steps_are_narrowed_and_those_without_the_program_left_out(view: View) -> None:
