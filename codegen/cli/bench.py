@@ -76,7 +76,8 @@ def command(
 ) -> None:
     """Time every kernel family on the GPU, alternating with PyTorch if it is installed, and check each result.
 
-    Exit 8 if a result is wrong, if a drawn row ends with an error, or if no result was compared.
+    Interrupted, it reports the rows that were measured until then. Exit 8 if a result is wrong, if a drawn row ends
+    with an error, or if no result was compared.
 
     Needs a GPU. To use other libraries than ROCm's, set $CANDLE_ROCM_HIP to a folder with libamdhip64.so and
     libhiprtc.so.
@@ -93,17 +94,23 @@ def command(
     bench = Bench()
     measured: list[Measured] = []
     failures: list[str] = []
-    with watching(len(chosen), told) as watch:
-        for row in chosen:
-            watch.start(row.name)
-            try:
-                measured.append(bench.measured(row))
-                watch.end("measured")
-            except (HipError, RuntimeError) as error:  # PyTorch's errors are RuntimeErrors
-                watch.end("FAILED", str(error))
-                if not is_drawn:
-                    raise
-                failures.append(f"{row.name}: {error}")
+    stopped: KeyboardInterrupt | None = None
+    try:
+        with watching(len(chosen), told) as watch:
+            for row in chosen:
+                watch.start(row.name)
+                try:
+                    measured.append(bench.measured(row))
+                    watch.end("measured")
+                except (HipError, RuntimeError) as error:  # PyTorch's errors are RuntimeErrors
+                    watch.end("FAILED", str(error))
+                    if not is_drawn:
+                        raise
+                    failures.append(f"{row.name}: {error}")
+    except KeyboardInterrupt as stop:
+        if not measured:
+            raise
+        stopped = stop
     drawn_with = seed if is_drawn else None
     run = Run(bench.device.target, bench.device.architecture, tuple(measured), tuple(failures), drawn_with)
     if as_json:
@@ -118,6 +125,8 @@ def command(
     worse = slower(against, run, factor=factor) if against else []
     for regression in worse:
         terminal.note(f"slower: {regression}")
+    if stopped:
+        raise stopped
     failed = failure(run)
     if failed:
         terminal.note(failed)

@@ -1491,6 +1491,60 @@ sdpa_split_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k,
   const Masked &attention = given;
   attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
 }
+CANDLE_KERNEL(256)
+sdpa_single_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                    Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<64, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_bf16_128(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                     Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<128, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_bf16_256(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                     Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<256, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_f16_64(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                   Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<64, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_f16_128(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                    Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<128, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_f16_256(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                    Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<256, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_f32_64(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                   Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<64, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_f32_128(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                    Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<128, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+sdpa_single_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                    Masked given, Split split) {
+  const Masked &attention = given;
+  attend_split<256, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
 CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
 sdpa_matrix_split_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,
                           const bf16 *mask, Masked given, Split split) {
@@ -1753,6 +1807,69 @@ flash_split_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k
   __shared__ u64 words[sizeof(Flash) / 8];
   const Flash &attention = in_lds(given, words);
   attend_split<256, 2, 2>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                     Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<64, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_bf16_128(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                      Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<128, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_bf16_256(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask,
+                      Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<256, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_f16_64(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                    Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<64, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_f16_128(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                     Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<128, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_f16_256(f16 *y, Total *totals, f32 *sums, const f16 *q, const f16 *k, const f16 *v, const f16 *mask,
+                     Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<256, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_f32_64(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                    Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<64, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_f32_128(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                     Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<128, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
+}
+CANDLE_KERNEL(256)
+flash_single_f32_256(f32 *y, Total *totals, f32 *sums, const f32 *q, const f32 *k, const f32 *v, const f32 *mask,
+                     Flash given, Split split) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  attend_split<256, 1, 4>(y, totals, sums, q, k, v, mask, attention, split);
 }
 CANDLE_KERNEL(CANDLE_MATRIX_SPLIT_BLOCK)
 flash_matrix_split_bf16_64(bf16 *y, Total *totals, f32 *sums, const bf16 *q, const bf16 *k, const bf16 *v,

@@ -869,6 +869,9 @@ pub(crate) mod index_add {
     pub(crate) const READS: usize = 1048576;
     pub(crate) const BYTES: usize = 4;
     pub(crate) const ROWS: usize = 32;
+    pub(crate) const SHORT: usize = 32;
+    pub(crate) const NARROW: usize = 4;
+    pub(crate) const WORK: usize = 32768;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 11,
@@ -1546,6 +1549,7 @@ pub(crate) mod sdpa {
     pub(crate) const STAGED_VALUES: usize = 2048;
     pub(crate) const TILE_LDS: usize = 25600;
     pub(crate) const FEW_QUERIES: usize = 8;
+    pub(crate) const SINGLE_PER_PROCESSOR: usize = 4;
     pub(crate) const LEAST_KEYS: usize = 32;
     pub(crate) const COMBINED: usize = 4;
     pub(crate) const SHARERS: usize = 16;
@@ -1577,7 +1581,7 @@ pub(crate) mod sdpa {
         number: 23,
         name: "sdpa",
         variants: &["64", "128", "256", ""],
-        kernels: 66,
+        kernels: 84,
     };
 
     /// Values of up to 64 columns.
@@ -1585,16 +1589,19 @@ pub(crate) mod sdpa {
     pub(crate) const FORM_64_COLUMNS: usize = 64;
     pub(crate) const FORM_64_ROWS: usize = 4;
     pub(crate) const FORM_64_KEYS: usize = 4;
+    pub(crate) const FORM_64_SINGLE_KEYS: usize = 4;
     /// Values of up to 128 columns.
     pub(crate) const FORM_128: usize = 1;
     pub(crate) const FORM_128_COLUMNS: usize = 128;
     pub(crate) const FORM_128_ROWS: usize = 4;
     pub(crate) const FORM_128_KEYS: usize = 2;
+    pub(crate) const FORM_128_SINGLE_KEYS: usize = 4;
     /// Values of up to 256 columns.
     pub(crate) const FORM_256: usize = 2;
     pub(crate) const FORM_256_COLUMNS: usize = 256;
     pub(crate) const FORM_256_ROWS: usize = 2;
     pub(crate) const FORM_256_KEYS: usize = 2;
+    pub(crate) const FORM_256_SINGLE_KEYS: usize = 4;
     /// Values of any number of columns.
     pub(crate) const FORM_PLAIN: usize = 3;
 
@@ -1628,11 +1635,21 @@ pub(crate) mod sdpa {
         distinct: false,
     };
 
+    /// As sdpa_split, for one query of each head of keys.
+    pub(crate) const SDPA_SINGLE: Op = Op {
+        family: FAMILY,
+        name: "sdpa_single",
+        first: 24,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[0, 1, 2],
+        distinct: false,
+    };
+
     /// As sdpa_split, in 16 bits on matrix units; rows consist of aligned packs of 16 bytes.
     pub(crate) const SDPA_MATRIX_SPLIT: Op = Op {
         family: FAMILY,
         name: "sdpa_matrix_split",
-        first: 24,
+        first: 33,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1642,7 +1659,7 @@ pub(crate) mod sdpa {
     pub(crate) const SDPA_COMBINE: Op = Op {
         family: FAMILY,
         name: "sdpa_combine",
-        first: 30,
+        first: 39,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[3],
         distinct: false,
@@ -1652,7 +1669,7 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_TILES: Op = Op {
         family: FAMILY,
         name: "flash_tiles",
-        first: 33,
+        first: 42,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1662,7 +1679,7 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_MATRIX: Op = Op {
         family: FAMILY,
         name: "flash_matrix",
-        first: 42,
+        first: 51,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1672,7 +1689,17 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_SPLIT: Op = Op {
         family: FAMILY,
         name: "flash_split",
-        first: 48,
+        first: 57,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
+        variants: &[0, 1, 2],
+        distinct: false,
+    };
+
+    /// As sdpa_single, with windows, slopes and entries of different lengths.
+    pub(crate) const FLASH_SINGLE: Op = Op {
+        family: FAMILY,
+        name: "flash_single",
+        first: 66,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1682,7 +1709,7 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_MATRIX_SPLIT: Op = Op {
         family: FAMILY,
         name: "flash_matrix_split",
-        first: 57,
+        first: 75,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
         variants: &[0, 1, 2],
         distinct: false,
@@ -1692,7 +1719,7 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_COMBINE: Op = Op {
         family: FAMILY,
         name: "flash_combine",
-        first: 63,
+        first: 81,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[3],
         distinct: false,
@@ -1703,11 +1730,13 @@ pub(crate) mod sdpa {
         SDPA_TILES,
         SDPA_MATRIX,
         SDPA_SPLIT,
+        SDPA_SINGLE,
         SDPA_MATRIX_SPLIT,
         SDPA_COMBINE,
         FLASH_TILES,
         FLASH_MATRIX,
         FLASH_SPLIT,
+        FLASH_SINGLE,
         FLASH_MATRIX_SPLIT,
         FLASH_COMBINE,
     ];

@@ -70,13 +70,13 @@ def attention(kernel: str, element: str, tolerance: float) -> Case:
     )
 
 
-def split_attention(kernels: str, element: str, tolerance: float) -> Case:
-    """Of a query to 256 keys, which are dealt to two blocks."""
+def split_attention(kernels: str, element: str, tolerance: float, queries: int = 2) -> Case:
+    """Of queries to 256 keys, which are dealt to two blocks."""
     return Case(
         kernels,
-        (Operand(element, (64 * K + 1, 1, 1, 256)), *[Operand(element, (64 * K + 1, 1, 256, 256))] * 2),
+        (Operand(element, (64 * K + 1, 1, queries, 256)), *[Operand(element, (64 * K + 1, 1, 256, 256))] * 2),
         lambda k, q, keys, values: sdpa(k, q, keys, values, scale=0.1, parts=2),
-        (Dealing(items=2, rounds=1), Dealing()),
+        (Dealing(items=2, rounds=1), Dealing(items=queries)),
         tolerance=tolerance,
     )
 
@@ -280,6 +280,7 @@ LINES = {
     "sdpa-tiles": attention("sdpa_tiles_f32_64", "f32", F32),
     "sdpa-matrix": attention("sdpa_matrix_f16_64", "f16", F16),
     "sdpa-split": split_attention("sdpa_split_f32_256 sdpa_combine_f32", "f32", F32),
+    "sdpa-single": split_attention("sdpa_single_f32_256 sdpa_combine_f32", "f32", F32, 1),
     "sdpa-matrix-split": split_attention("sdpa_matrix_split_f16_256 sdpa_combine_f16", "f16", F16),
     "reduce-rows": Case("sum_u8_rows", (rows("u8", 16 * K, M // 4 + 3),), lambda k, x: reduce(k, "sum", x, [1])),
     "reduce-index": Case("argmax_u8_rows", (rows("u8", 16 * K, M // 4 + 3),), lambda k, x: reduce(k, "argmax", x, [1])),

@@ -238,8 +238,8 @@ def test_every_kernel(kernels: Kernels) -> None:
         for element in TYPES:
             # Rows of 60, 124 and 252 elements are no packs of 16 bytes in 16 bits, and do not go to matrix units.
             for depth in (60, 64, 124, 128, 252, 256):
-                for flash, parts in product((False, True), (0, 3)):
-                    Case(element, keys=66, depth=depth, flash=flash, parts=parts).check(kernels)
+                for flash, parts, queries in product((False, True), (0, 3), (5, 1)):
+                    Case(element, queries=queries, keys=66, depth=depth, flash=flash, parts=parts).check(kernels)
     assert symbols == {kernel.symbol for kernel in kernels.families["sdpa"].kernels}
 
 
@@ -486,11 +486,14 @@ def test_nothing_to_do(kernels: Kernels, case: Case) -> None:
 
 def test_many_keys_are_dealt_to_blocks(kernels: Kernels) -> None:
     with launched(kernels) as symbols:
-        Case("f16", queries=1, keys=520, depth=64).check(kernels)
+        Case("f16", queries=2, keys=520, depth=64).check(kernels)
         assert symbols == {"sdpa_matrix_split_f16_64", "sdpa_combine_f16"}
     with launched(kernels) as symbols:
-        Case(queries=1, keys=520, depth=64).check(kernels)
+        Case(group=2, queries=1, keys=520, depth=64).check(kernels)
         assert symbols == {"sdpa_split_f32_64", "sdpa_combine_f32"}
+    with launched(kernels) as symbols:
+        Case("f16", heads=2, queries=1, keys=520, depth=64).check(kernels)
+        assert symbols == {"sdpa_single_f16_64", "sdpa_combine_f16"}
     with launched(kernels) as symbols:
         Case("f16", queries=9, keys=20, depth=64, parts=0).check(kernels)
         assert symbols == {"sdpa_matrix_f16_64"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from types import SimpleNamespace
@@ -95,6 +96,29 @@ def test_bench_without_pytorch_fails_and_says_so(
         assert {own["correct"] for own in result.document["rows"]} == {None}
     else:
         assert "not compared" in result.stdout
+
+
+class StoppedAtTheSecond(WithoutPyTorch):
+    """One whose user has seen enough."""
+
+    rows = 0
+
+    def measured(self, own: Row) -> Measured:
+        StoppedAtTheSecond.rows += 1
+        if StoppedAtTheSecond.rows > 1:
+            raise KeyboardInterrupt
+        return super().measured(own)
+
+
+def test_what_was_measured_before_an_interruption_is_reported(
+    candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codegen.bench.run.Bench", StoppedAtTheSecond)
+    result = candle_rocm("bench", "--only", "relu", "--json")
+
+    assert [own["microseconds"] for own in result.document["rows"]] == [2]
+    assert result.code == 128 + signal.SIGINT
+    assert "interrupted" in result.stderr
 
 
 def test_where_pytorch_is_the_limit_the_share_is_of_its_speed() -> None:

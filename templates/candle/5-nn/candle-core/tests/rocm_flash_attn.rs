@@ -210,7 +210,9 @@ fn check(
     dtype: DType,
     device: &Device,
 ) -> Result<()> {
-    let batch = Batch::new([4, 2], &vec![rows; count], depth, dtype)?;
+    // Single queries have heads of keys of their own.
+    let key_heads = if rows[0] == 1 { 4 } else { 2 };
+    let batch = Batch::new([4, key_heads], &vec![rows; count], depth, dtype)?;
     let [q, k, v] = batch.tensors(dtype, device)?;
     let whole = |x: &Tensor, rows: usize| x.reshape((count, rows, x.dim(1)?, depth));
     let (q, k, v) = (
@@ -283,11 +285,13 @@ fn whole_sequences_are_what_plain_loops_compute() -> Result<()> {
     let Some(device) = gpu("whole_sequences_are_what_plain_loops_compute") else {
         return Ok(());
     };
-    // Few queries and many, of each width of kernels; keys that are dealt to several blocks; rows that are no packs of 16
+    // Single queries, few and many, of each width of kernels; keys that are dealt to several blocks; rows that are no packs of 16
     // bytes in 16 bits; and so many sequences that blocks for tiles of their queries fill a card.
     // Each shape sees all ways to make scores, in one type or another, and each type all of them, in one shape or another.
     let shapes = [
         (2, [1, 40], 64),
+        (2, [1, 40], 128),
+        (2, [1, 40], 256),
         (2, [65, 70], 64),
         (2, [2, 600], 128),
         (2, [66, 67], 72),

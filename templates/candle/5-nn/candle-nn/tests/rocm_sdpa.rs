@@ -104,18 +104,20 @@ impl Configuration {
         1. / (self.depth as f32).sqrt()
     }
 
-    /// Sizes for each of the kernels of 16 bits: few queries and many, of each width, in rows that consist of packs of 16
+    /// Sizes for each of the kernels of 16 bits: single queries, few and many, of each width, in rows that consist of packs of 16
     /// bytes, which matrix units take, and in others.
     fn of_every_kernel() -> Vec<Self> {
         let mut all = vec![];
         for dtype in [DType::F16, DType::BF16] {
             for depth in [64, 128, 256, 60, 124, 252] {
-                for (batch, queries, keys) in [(1, 2, 300), (14, 17, 20)] {
+                for (batch, group, queries, keys) in
+                    [(1, 1, 1, 300), (1, 4, 2, 300), (14, 4, 17, 20)]
+                {
                     all.push(Self {
                         dtype,
                         batch,
                         key_heads: 1,
-                        group: 4,
+                        group,
                         queries,
                         keys,
                         depth,

@@ -10,7 +10,7 @@ use super::views::Contiguous;
 /// How rows are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddingRows {
-    /// As scatter_add does it: rows too short for a wave.
+    /// As scatter_add does it: many rows too short for a wave.
     Elements,
     /// Rows of the same index are searched, where they are few.
     Searched,
@@ -19,10 +19,12 @@ pub(crate) enum AddingRows {
 }
 
 impl AddingRows {
-    fn of(space: Space) -> Self {
-        if space.right < table::ROWS {
+    fn of(Space { left, n, right }: Space) -> Self {
+        let is_short = right < table::ROWS;
+        let few = n <= table::SHORT || (n <= table::SEARCH && right >= table::NARROW);
+        if is_short && !(few && left * n * right >= table::WORK) {
             Self::Elements
-        } else if space.n <= table::SEARCH && space.left * space.n * space.n <= table::READS {
+        } else if !is_short && n <= table::SEARCH && left * n * n <= table::READS {
             Self::Searched
         } else {
             Self::Sorted
@@ -129,6 +131,12 @@ mod tests {
         for (left, n, right, expected) in [
             (7, 3, 31, AddingRows::Elements),
             (7, 1025, 31, AddingRows::Elements),
+            // Short rows of few indices.
+            (1024, 32, 1, AddingRows::Sorted),
+            (1023, 32, 1, AddingRows::Elements),
+            (9999, 33, 3, AddingRows::Elements),
+            (9999, 1024, 4, AddingRows::Sorted),
+            (9999, 1025, 4, AddingRows::Elements),
             (7, 3, 32, AddingRows::Searched),
             (1, 1024, 32, AddingRows::Searched),
             (1, 1025, 32, AddingRows::Sorted),

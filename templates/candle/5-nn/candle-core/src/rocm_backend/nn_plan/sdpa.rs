@@ -55,6 +55,14 @@ impl Width {
             least_keys: table::LEAST_KEYS,
         }
     }
+
+    /// The same for a single query.
+    fn split_of_one(&self, tuning: Tuning) -> Dealing {
+        let mut dealing = self.split(tuning);
+        dealing.block.height = 1;
+        dealing.blocks_per_processor = table::SINGLE_PER_PROCESSOR;
+        dealing
+    }
 }
 
 /// How products of queries and keys become scores.
@@ -572,17 +580,22 @@ impl<L: Launcher> Attending<'_, L> {
         parts: Option<usize>,
     ) -> Result<(), L::Error> {
         let sizes = &self.sizes;
-        let (op, dealing) = match units {
+        let tuning = self.launcher.tuning();
+        let (masked, flash, dealing) = match units {
+            // Matrix units would compute with sixteen.
+            _ if sizes.queries * sizes.group() == 1 => (
+                &table::SDPA_SINGLE,
+                &table::FLASH_SINGLE,
+                width.split_of_one(tuning),
+            ),
             Some(units) => (
-                self.packed
-                    .either(&table::SDPA_MATRIX_SPLIT, &table::FLASH_MATRIX_SPLIT),
+                &table::SDPA_MATRIX_SPLIT,
+                &table::FLASH_MATRIX_SPLIT,
                 units.split(),
             ),
-            None => (
-                self.packed.either(&table::SDPA_SPLIT, &table::FLASH_SPLIT),
-                width.split(self.launcher.tuning()),
-            ),
+            None => (&table::SDPA_SPLIT, &table::FLASH_SPLIT, width.split(tuning)),
         };
+        let op = self.packed.either(masked, flash);
         let kernel = op.form(width.form, &[self.element])?;
         let groups = sizes.row_groups(dealing.block.height);
         let card = self.launcher.card();
@@ -766,6 +779,39 @@ mod tests {
         ] {
             assert_eq!(parts(sizes), expected, "{sizes:?}");
         }
+    }
+
+    /// Each has a head of keys of its own.
+    #[test]
+    fn single_queries_have_blocks_of_their_own() -> Result<(), Refusal> {
+        let two = Sizes {
+            heads: 2,
+            key_heads: 2,
+            ..SIZES
+        };
+        for (element, columns, kernel) in [
+            (Element::F16, 128, "sdpa_single_f16_128"),
+            (Element::BF16, 40, "sdpa_single_bf16_128"),
+            (Element::F32, 200, "sdpa_single_f32_256"),
+        ] {
+            // 32 blocks: 16 parts for each of two.
+            let one = tensors(Sizes { columns, ..two });
+            let (launches, workspaces) = launched(&one, element, None)?;
+            assert_eq!(launches[0], recorded(kernel, 32));
+            assert_eq!(workspaces, [2 * 16 * 8, 2 * 16 * columns * 4]);
+        }
+        // Two queries of a head, or of two heads that share keys.
+        for sizes in [
+            Sizes { queries: 2, ..two },
+            Sizes {
+                key_heads: 1,
+                ..two
+            },
+        ] {
+            let (launches, _) = launched(&tensors(sizes), Element::F32, None)?;
+            assert_eq!(launches[0].symbol, "sdpa_split_f32_128", "{sizes:?}");
+        }
+        Ok(())
     }
 
     #[test]

@@ -206,12 +206,15 @@ mod tests {
             return Ok(());
         };
         let device = Device::Rocm(device);
-        let (tiles, split) = ("sdpa_tiles_f32", "sdpa_split_f32");
+        let (tiles, split, single) = ("sdpa_tiles_f32", "sdpa_split_f32", "sdpa_single_f32");
         for (sizes, kernel, launches) in [
             ([2, 4, 2, 3, 70, 16, 16], format!("{split}_64"), 1),
             ([1, 3, 3, 8, 40, 12, 100], format!("{split}_128"), 1),
             ([1, 2, 1, 2, 40, 132, 8], format!("{split}_256"), 1),
             ([3, 8, 4, 8, 20, 8, 8], format!("{split}_64"), 2),
+            ([2, 3, 3, 1, 40, 16, 16], format!("{single}_64"), 1),
+            ([2, 1, 1, 1, 40, 16, 100], format!("{single}_128"), 1),
+            ([20, 2, 2, 1, 40, 8, 132], format!("{single}_256"), 2),
             ([1, 1, 1, 5, 30, 260, 8], format!("{tiles}_64"), 1),
             ([1, 2, 2, 2, 30, 6, 8], format!("{tiles}_64"), 1),
             ([1, 2, 2, 9, 30, 8, 8], format!("{tiles}_64"), 1),
@@ -259,12 +262,12 @@ mod tests {
                 assert_eq!(shape.dims(), [batch, heads, queries, columns], "{what}");
                 let names: Vec<_> = launched.iter().map(|l| l.kernel.as_str()).collect();
                 assert_eq!(names, vec![kernel.as_str(); launches], "{what}");
-                // 16 teams of a split each have sums for a row, and two numbers of its total; tiles are staged.
-                let lds = match kernel.strip_prefix("sdpa_split_f32_") {
-                    Some("64") => 16 * (64 + 2) * 4,
-                    Some("128") => 16 * (128 + 2) * 4,
-                    Some(_) => 16 * (256 + 2) * 4,
-                    None => 25600,
+                // 16 teams each have sums for a row, and two numbers of its total; tiles are staged.
+                let lds = match kernel.rsplit_once('_') {
+                    Some((of, _)) if of == tiles => 25600,
+                    Some((_, "64")) => 16 * (64 + 2) * 4,
+                    Some((_, "128")) => 16 * (128 + 2) * 4,
+                    _ => 16 * (256 + 2) * 4,
                 };
                 assert!(launched.iter().all(|launch| launch.lds == lds), "{what}");
                 for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
