@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS, LINES = 80, 200
+CANDLE_ROCM = ("-m", "codegen")
+"""What Python is asked to run."""
 PATIENCE = 120.0
 _CHANGING = (
     (re.compile(r"\b\d+\.\d s\b|\b\d+ s\b|\b\d+ min \d\d s\b"), "N s"),
@@ -71,7 +73,11 @@ class Recording:
 
 
 def on_a_terminal(
-    words: Sequence[str], variables: Mapping[str, str], *, interrupt: Callable[[str], bool] = lambda _frame: False
+    words: Sequence[str],
+    variables: Mapping[str, str],
+    *,
+    interrupt: Callable[[str], bool] = lambda _frame: False,
+    program: Sequence[str] = CANDLE_ROCM,
 ) -> Recording:
     """A run of `candle-rocm` on a terminal; Ctrl-C is pressed when `interrupt` says so of the line at the bottom."""
     screen = pyte.Screen(COLUMNS, LINES)
@@ -79,7 +85,7 @@ def on_a_terminal(
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-m", "codegen", *words],
+        [sys.executable, *program, *words],
         cwd=REPOSITORY,
         env={**variables, "TERM": "xterm-256color"},
         stdin=theirs,
@@ -122,10 +128,12 @@ def on_a_terminal(
     return Recording(code, tuple(under_way), tuple(lines))
 
 
-def through_a_pipe(words: Sequence[str], variables: Mapping[str, str]) -> Recording:
+def through_a_pipe(
+    words: Sequence[str], variables: Mapping[str, str], *, program: Sequence[str] = CANDLE_ROCM
+) -> Recording:
     """A run whose both outputs go into one pipe."""
     done = subprocess.run(
-        [sys.executable, "-m", "codegen", *words],
+        [sys.executable, *program, *words],
         cwd=REPOSITORY,
         env=dict(variables),
         stdout=subprocess.PIPE,
