@@ -34,6 +34,8 @@ pub(crate) fn time(number: usize, seed: u64) -> Result<()> {
     let mut factors = Vec::new();
     for at in 1..=number {
         let drawn = Convolution::draw(&mut random);
+        // Whoever waits for a row knows which one.
+        eprintln!("#{at} {}", drawn.name());
         match drawn.measure(&devices) {
             Ok((times, row)) => {
                 println!("#{at} {}: {row}", drawn.name());
