@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from codegen.errors import Problem, VerificationFailed
+from codegen.verify.candles_own import is_candles_own
 from codegen.verify.evidence import SHOWN, judge_tests, observed
 from codegen.verify.provenance import TracedDiagnostic, trace, trace_all
 from codegen.verify.steps import PassCriterion, Step
@@ -177,7 +178,7 @@ def needs_baseline(attempt: Attempt, subject: Subject) -> bool:
         return False
     if not run.ok:
         return not any(trace(error, subject.regions).in_generated_text for error in run.errors)
-    return bool(_compared(attempt.step, run))
+    return any(not is_candles_own(one, subject) for one in _compared(attempt.step, run))
 
 
 def _compared(step: Step, run: CargoRun) -> tuple[Diagnostic, ...]:
@@ -206,14 +207,15 @@ def _failure(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | N
 
 
 def _judge_warnings(step: Step, subject: Subject, run: CargoRun, baseline: CargoRun | None) -> StepResult:
-    """A warning is new when the unpatched tree has none of the same code and message in the same file."""
+    """A warning is new when the unpatched tree has none of the same code and message in the same file, and need not."""
     compared = _compared(step, run)
     if not compared:
         return StepResult(step, Verdict.PASSED, "no warnings")
-    if baseline is None or not baseline.ok:
+    doubtful = [one for one in compared if not is_candles_own(one, subject)]
+    if doubtful and (baseline is None or not baseline.ok):
         return StepResult(step, Verdict.FAILED, "the unpatched tree does not build, so its warnings are unknown")
-    known = {warning_key(one) for one in baseline.warnings}
-    new = [one for one in compared if warning_key(one) not in known]
+    known = {warning_key(one) for one in baseline.warnings} if baseline is not None else set()
+    new = [one for one in doubtful if warning_key(one) not in known]
     if new:
         detail = f"{_counted(len(new), 'warning')} that the unpatched tree does not have"
         return StepResult(step, Verdict.FAILED, detail, findings=trace_all(new, subject.regions))
