@@ -28,12 +28,16 @@ struct Convolution {
     dilation: usize,
 }
 
-pub(crate) fn time(number: usize, seed: u64) -> Result<()> {
+/// Those from number `from` on.
+pub(crate) fn time(number: usize, seed: u64, from: usize) -> Result<()> {
     let devices = devices();
     let mut random = StdRng::seed_from_u64(seed);
     let mut factors = Vec::new();
     for at in 1..=number {
         let drawn = Convolution::draw(&mut random);
+        if at < from {
+            continue;
+        }
         // Whoever waits for a row knows which one.
         eprintln!("#{at} {}", drawn.name());
         match drawn.measure(&devices) {
@@ -50,8 +54,9 @@ pub(crate) fn time(number: usize, seed: u64) -> Result<()> {
     let share = |least: f64| factors.iter().filter(|factor| **factor >= least).count();
     if let Some(median) = factors.get(factors.len() / 2) {
         println!(
-            "{} of {number}: median {median:.2} x, at least 0.9 x {}, below 0.6 x {}, least {:.2} x",
+            "{} of {}: median {median:.2} x, at least 0.9 x {}, below 0.6 x {}, least {:.2} x",
             factors.len(),
+            number + 1 - from,
             share(0.9),
             factors.len() - share(0.6),
             factors[0],

@@ -1,4 +1,4 @@
-//! Times of drawn convolutions (`convolutions NUMBER SEED`) and of whole models (`models [NAME...]`), side by side on the
+//! Times of drawn convolutions (`convolutions NUMBER SEED [FROM]`) and of whole models (`models [NAME...]`), side by side on the
 //! devices of one build. Weights are made up; results are compared between devices. A row is timed if its name contains one
 //! of the names given, and printed as soon as it is.
 mod convolutions;
@@ -33,12 +33,15 @@ fn main() -> Result<()> {
         text.parse().map_err(candle::Error::wrap)
     };
     match arguments.first().map(String::as_str) {
-        Some("convolutions") => convolutions::time(number(1)?, number(2)? as u64),
+        Some("convolutions") => {
+            let from = arguments.get(3).map_or(Ok(1), |_| number(3))?;
+            convolutions::time(number(1)?, number(2)? as u64, from)
+        }
         Some("models") => {
             models(&Rows(arguments[1..].to_vec()));
             Ok(())
         }
-        _ => candle::bail!("`convolutions NUMBER SEED` and `models [NAME...]` can be timed"),
+        _ => candle::bail!("`convolutions NUMBER SEED [FROM]` and `models [NAME...]` can be timed"),
     }
 }
 
