@@ -17,6 +17,7 @@ from codegen.patch.changes import Edit, FileChange, Origin
 from codegen.paths import repository_root
 from codegen.plan.spellings import spellings
 from codegen.syntax.edit import apply_edits
+from codegen.syntax.modules import folder_of_modules
 from codegen.syntax.port_build import guarded_build, names_nvcc
 from codegen.syntax.port_file import BY_HAND, LEFT, MIRRORED, STUB, TAUGHT, Outcome, cuda_modules, modules_of, port_file
 from codegen.syntax.port_names import Names
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _DRIVER = "templates/candle/4-custom-ops/candle-core/src/rocm_backend/driver.rs"
 _ORIGIN = Origin("port", "", 0)
-_ROOTS = frozenset({"lib.rs", "main.rs", "mod.rs"})
 _KERNELS = (".cu", ".cuh", ".ptx")
 _GENERIC = re.compile(r"[A-Z][a-z]+|[A-Z0-9_]+|.{1,5}|kernels|device_ptr")
 """Names that a program's own items have as well."""
@@ -307,7 +307,7 @@ def _files_of(draft: _Draft, source: Source, module: Module) -> list[str]:
     if module.path is not None:
         candidates = [here.parent / module.path]
     else:
-        inside = here.parent if _is_root(here) else here.with_suffix("")
+        inside = folder_of_modules(here)
         candidates = [inside / f"{module.name}.rs", inside / module.name / "mod.rs"]
     found = next((str(path) for path in candidates if str(path) in draft.there), None)
     if found is None:
@@ -317,10 +317,6 @@ def _files_of(draft: _Draft, source: Source, module: Module) -> list[str]:
     for each in modules_of(inner):
         files += _files_of(draft, inner, each)
     return files
-
-
-def _is_root(path: PurePosixPath) -> bool:
-    return path.name in _ROOTS or path.parent.name in ("tests", "examples", "benches", "bin")
 
 
 def _manifests(draft: _Draft) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from codegen.syntax.modules import folder_of_modules
 from codegen.verify.provenance import trace
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ PRIVATE = tuple(
     f"{word} " for word in ("async fn", "const", "enum", "fn", "static", "struct", "trait", "type", "unsafe fn")
 )
 """How a line begins that defines what only its own module and the modules in it can use."""
-_ROOTS = frozenset({"lib.rs", "main.rs", "mod.rs"})
-_FOLDERS_OF_ROOTS = frozenset({"benches", "bin", "examples", "tests"})
 
 
 def is_candles_own(warning: Diagnostic, subject: Subject) -> bool:
@@ -37,9 +36,7 @@ def is_candles_own(warning: Diagnostic, subject: Subject) -> bool:
 
 def _changes_module(file: str, subject: Subject) -> bool:
     """Whether the patch changes the module that a file is, or one in its folder."""
-    path = PurePosixPath(file)
-    is_root = path.name in _ROOTS or path.parent.name in _FOLDERS_OF_ROOTS
-    folder = path.parent if is_root else path.with_suffix("")
+    folder = folder_of_modules(PurePosixPath(file))
     return any(
         changed == file or PurePosixPath(changed).is_relative_to(folder)
         for changed in (*subject.pristine, *subject.patched)
@@ -47,5 +44,5 @@ def _changes_module(file: str, subject: Subject) -> bool:
 
 
 def _is_private(place: Span, subject: Subject) -> bool:
-    lines = (subject.root / place.file).read_text(encoding="utf-8").splitlines()
+    lines = (subject.root / place.file).read_text(encoding="utf-8").split("\n")
     return place.first_line <= len(lines) and lines[place.first_line - 1].lstrip().startswith(PRIVATE)

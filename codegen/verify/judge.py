@@ -178,12 +178,17 @@ def needs_baseline(attempt: Attempt, subject: Subject) -> bool:
         return False
     if not run.ok:
         return not any(trace(error, subject.regions).in_generated_text for error in run.errors)
-    return any(not is_candles_own(one, subject) for one in _compared(attempt.step, run))
+    return bool(_doubtful(_compared(attempt.step, run), subject))
 
 
 def _compared(step: Step, run: CargoRun) -> tuple[Diagnostic, ...]:
     """The warnings that the unpatched tree must have too; clippy's own count in generated lines only."""
     return tuple(one for one in run.warnings if step.criterion is not PassCriterion.LINT or not _is_lint(one))
+
+
+def _doubtful(compared: Iterable[Diagnostic], subject: Subject) -> tuple[Diagnostic, ...]:
+    """Those of which only the unpatched tree can say whether they are Candle's own."""
+    return tuple(one for one in compared if not is_candles_own(one, subject))
 
 
 def _is_lint(warning: Diagnostic) -> bool:
@@ -211,7 +216,7 @@ def _judge_warnings(step: Step, subject: Subject, run: CargoRun, baseline: Cargo
     compared = _compared(step, run)
     if not compared:
         return StepResult(step, Verdict.PASSED, "no warnings")
-    doubtful = [one for one in compared if not is_candles_own(one, subject)]
+    doubtful = _doubtful(compared, subject)
     if doubtful and (baseline is None or not baseline.ok):
         return StepResult(step, Verdict.FAILED, "the unpatched tree does not build, so its warnings are unknown")
     known = {warning_key(one) for one in baseline.warnings} if baseline is not None else set()

@@ -1,6 +1,6 @@
-//! Times of drawn convolutions (`convolutions NUMBER SEED [FROM]`) and of whole models (`models [NAME...]`), side by side on the
-//! devices of one build. Weights are made up; results are compared between devices. A row is timed if its name contains one
-//! of the names given, and printed as soon as it is.
+//! Times of drawn convolutions (`convolutions NUMBER SEED [FROM]`) and of whole models (`models [NAME...]`), side by side
+//! on the devices of one build. Weights are made up; results are compared between devices. A row is timed if its name
+//! contains one of the names given, and printed as soon as it is.
 mod convolutions;
 mod decode;
 mod images;
@@ -19,8 +19,9 @@ mod model;
 use candle::{DType, Device, Result, Tensor};
 use std::time::Instant;
 
-/// Seconds of a measurement; of several, in turns, the shortest counts. What takes longer is measured once.
+/// Seconds of a measurement; of several, in turns, the shortest counts.
 const SECONDS: f64 = 0.03;
+/// Seconds of a run from which on one measurement is enough.
 const LONG: f64 = 1.;
 const ROUNDS: usize = 3;
 
@@ -115,7 +116,7 @@ fn seconds(works: &[Work<'_>]) -> Result<Vec<f64>> {
     let mut best = vec![f64::INFINITY; works.len()];
     for _ in 0..ROUNDS {
         for (work, best) in works.iter().zip(&mut best) {
-            if !(LONG..f64::INFINITY).contains(best) {
+            if best.is_infinite() || *best < LONG {
                 *best = best.min(seconds_of(work)?);
             }
         }

@@ -83,6 +83,12 @@ def test_what_nothing_uses_is_candles_if_only_its_module_can(subject: Subject, l
     assert is_candles_own(warning("dead_code", "core/b.rs", line), subject) is expected
 
 
+def test_lines_are_counted_as_rustc_counts_them(subject: Subject) -> None:
+    (subject.root / "core/b.rs").write_text("//\f \u2028\npub struct Open;\nenum Kind {}\n", encoding="utf-8")
+    found = [is_candles_own(warning("dead_code", "core/b.rs", line), subject) for line in (1, 2, 3, 4, 5)]
+    assert found == [False, False, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("file", "expected"),
     [

@@ -285,8 +285,8 @@ fn whole_sequences_are_what_plain_loops_compute() -> Result<()> {
     let Some(device) = gpu("whole_sequences_are_what_plain_loops_compute") else {
         return Ok(());
     };
-    // Single queries, few and many, of each width of kernels; keys that are dealt to several blocks; rows that are no packs of 16
-    // bytes in 16 bits; and so many sequences that blocks for tiles of their queries fill a card.
+    // Single queries, few and many, of each width of kernels; keys that are dealt to several blocks; rows that are no
+    // packs of 16 bytes in 16 bits; and so many sequences that blocks for tiles of their queries fill a card.
     // Each shape sees all ways to make scores, in one type or another, and each type all of them, in one shape or another.
     let shapes = [
         (2, [1, 40], 64),

@@ -104,8 +104,8 @@ impl Configuration {
         1. / (self.depth as f32).sqrt()
     }
 
-    /// Sizes for each of the kernels of 16 bits: single queries, few and many, of each width, in rows that consist of packs of 16
-    /// bytes, which matrix units take, and in others.
+    /// Sizes for each of the kernels of 16 bits: single queries, few and many, of each width, in rows that consist of
+    /// packs of 16 bytes, which matrix units take, and in others.
     fn of_every_kernel() -> Vec<Self> {
         let mut all = vec![];
         for dtype in [DType::F16, DType::BF16] {
