@@ -3,6 +3,7 @@
 // Rows are added in the order of the source, as the CPU does, but in the wide type, and rounded once.
 #include "candle_rocm/arithmetic.h"
 #include "candle_rocm/ids.h"
+#include "candle_rocm/layout.h"
 
 namespace candle {
 
@@ -192,6 +193,119 @@ CANDLE_DEVICE void add_searched_rows(T *__restrict__ y, const T *__restrict__ x,
   });
 }
 
+// Rows as above, elements of which are threads' own: there are `count` in all.
+struct FewRows {
+  u32 count, n;
+  Divisor right, n_right;
+};
+
+// Which of few places have the same index, found by a block for all that it adds.
+struct Places {
+  static constexpr u32 NONE = ~0u;
+  u32 index[256]; // NONE for places that add nothing, and for all but the first of an index
+  u32 next[256];  // the next place of the same index; n if there is none
+
+  // The host has seen to it that indices have 31 bits.
+  CANDLE_DEVICE void find(const Ids &ids, u32 n) {
+    const u32 p = threadIdx.x;
+    u32 own = NONE, follower = n;
+    if (p < n) index[p] = own = u32(read_index(ids, p)); // NO_INDEX becomes NONE
+    __syncthreads();
+    bool first = own != NONE;
+    if (first) {
+      for (u32 q = 0; q < n; ++q) {
+        if (index[q] != own || q == p) continue;
+        if (q < p)
+          first = false;
+        else
+          follower = least(follower, q);
+      }
+    }
+    __syncthreads();
+    if (p < n) {
+      next[p] = follower;
+      if (!first) index[p] = NONE;
+    }
+    __syncthreads();
+  }
+};
+
+// What a thread adds up for an element of y.
+template <class T>
+struct FewSum {
+  T *target; // null if there is nothing to add
+  const T *source;
+  u32 place;
+  T start, value;
+
+  CANDLE_DEVICE FewSum(T *y, const T *x, const Ids &ids, const FewRows &rows, const Places &places, u32 i)
+      : target(nullptr) {
+    if (i >= rows.count) return;
+    const u32 left = rows.n_right.divide(i), in_left = i - left * rows.n_right.size;
+    place = rows.right.divide(in_left);
+    const u32 index = places.index[place];
+    if (index == Places::NONE) return;
+    const u32 r = in_left - place * rows.right.size;
+    target = y + (left * ids.size + index) * rows.right.size + r;
+    source = x + u64(left) * rows.n_right.size + r;
+    start = *target;
+    value = source[place * rows.right.size];
+  }
+
+  CANDLE_DEVICE void store(const FewRows &rows, const Places &places) const {
+    constexpr u32 AHEAD = 4;
+    if (target == nullptr) return;
+    Wide<T> sum = add(widen(start), widen(value));
+    for (u32 p = places.next[place]; p < rows.n;) {
+      T values[AHEAD];
+      u32 count = 0;
+#pragma unroll
+      for (u32 k = 0; k < AHEAD; ++k) {
+        if (p >= rows.n) break;
+        values[k] = source[p * rows.right.size];
+        p = places.next[p];
+        ++count;
+      }
+#pragma unroll
+      for (u32 k = 0; k < AHEAD; ++k) {
+        if (k < count) sum = add(sum, widen(values[k]));
+      }
+    }
+    *target = narrow<T>(sum);
+  }
+};
+
+// Few indices of short rows: a thread adds all elements that go to one of y, and reads what it needs of several of
+// these before it adds.
+template <class T>
+CANDLE_DEVICE void add_few_rows(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, const FewRows &rows) {
+  __shared__ Places places;
+  places.find(ids, rows.n);
+  const u32 step = gridDim.x * blockDim.x;
+  for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < rows.count; i += 4 * step) {
+    const FewSum<T> sums[] = {
+        {y, x, ids, rows, places, i + 0 * step},
+        {y, x, ids, rows, places, i + 1 * step},
+        {y, x, ids, rows, places, i + 2 * step},
+        {y, x, ids, rows, places, i + 3 * step},
+    };
+#pragma unroll
+    for (const FewSum<T> &sum : sums) sum.store(rows, places);
+  }
+}
+
+CANDLE_KERNEL(256) index_add_u8_few(u8 *y, const u8 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_u32_few(u32 *y, const u32 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_i16_few(i16 *y, const i16 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_i32_few(i32 *y, const i32 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_i64_few(i64 *y, const i64 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_bf16_few(bf16 *y, const bf16 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_f16_few(f16 *y, const f16 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_f32_few(f32 *y, const f32 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_f64_few(f64 *y, const f64 *x, Ids ids, FewRows rows) { add_few_rows(y, x, ids, rows); }
+CANDLE_KERNEL(256) index_add_f8e4m3_few(f8e4m3 *y, const f8e4m3 *x, Ids ids, FewRows rows) {
+  add_few_rows(y, x, ids, rows);
+}
 CANDLE_KERNEL(256) index_add_u8(u8 *y, const u8 *x, Ids ids, Rows rows) { add_searched_rows(y, x, ids, rows); }
 CANDLE_KERNEL(256) index_add_u32(u32 *y, const u32 *x, Ids ids, Rows rows) { add_searched_rows(y, x, ids, rows); }
 CANDLE_KERNEL(256) index_add_i16(i16 *y, const i16 *x, Ids ids, Rows rows) { add_searched_rows(y, x, ids, rows); }

@@ -161,11 +161,35 @@ CANDLE_DEVICE void softmax_held_rows(T *__restrict__ y, const T *__restrict__ x,
            [&](RowOut<T> to, RowIn<T> from, bool mine) { softmax_held<T>(to, Row(from, rows.length, team), mine); });
 }
 
+// The softmax of a row of single elements. Where there is none, -inf stands, of which e^x is 0.
+template <class T>
+CANDLE_DEVICE void softmax_staged(StagedOut<T> y, StagedRow<T> row) {
+  using Value = Wide<T>;
+  Value max = Type<Value>::lowest, sum = 0;
+  row.each_value([&](Value x) { max = Larger()(max, x); });
+  max = row.team.reduce(max, Type<Value>::lowest, Larger());
+  row.each_value([&](Value &x) { sum += x = exp_for<T>(x - max); });
+  const Value scale = 1 / row.team.reduce(sum, Value(0), Add());
+  row.each_value([&](Value &x) { x *= scale; });
+  row.each_pack([&](const auto &x, PackPlace place) { y.store(place, narrowed<T>(x)); });
+}
+
+// Traffic: one read and one write of each element, neighbours of a wave together.
+template <class T>
+CANDLE_DEVICE void softmax_single_rows(T *__restrict__ y, const T *__restrict__ x, const Rows &rows) {
+  const Team team{rows.width};
+  for_rows(y, x, rows, team, [&](RowOut<T> to, RowIn<T> from, bool mine) {
+    const u32 length = mine ? u32(rows.length) : 0;
+    const StagedOut<T> out{to.tile + to.offset};
+    softmax_staged(out, StagedRow<T>(from.tile + from.offset, length, team, Type<Wide<T>>::lowest));
+  });
+}
+
 // Traffic: one read and one write of each element, in whole packs, whatever a row's length is.
 template <class T>
 CANDLE_DEVICE void softmax_staged_rows(T *__restrict__ y, const T *__restrict__ x, const Rows &rows, u32 at_once) {
-  for_staged_rows<16384, 256>(y, x, rows, at_once,
-                              [](StagedOut<T> to, StagedRow<T> row, bool mine) { softmax_held<T>(to, row, mine); });
+  const auto work = [](StagedOut<T> to, StagedRow<T> row, bool) { softmax_staged(to, row); };
+  for_staged_rows<16384, 256>(y, x, rows, at_once, work, Type<Wide<T>>::lowest);
 }
 
 template <class T>
@@ -282,6 +306,8 @@ CANDLE_KERNEL(256) softmax_f32_staged(f32 *y, const f32 *x, Rows rows, u32 at_on
 CANDLE_KERNEL(256) softmax_f64_staged(f64 *y, const f64 *x, Rows rows, u32 at_once) {
   softmax_staged_rows(y, x, rows, at_once);
 }
+CANDLE_KERNEL(256) softmax_wide_f32_single(f32 *y, const f32 *x, Rows rows) { softmax_single_rows(y, x, rows); }
+CANDLE_KERNEL(256) softmax_wide_f64_single(f64 *y, const f64 *x, Rows rows) { softmax_single_rows(y, x, rows); }
 CANDLE_KERNEL(1024) softmax_bf16_streamed(bf16 *y, const bf16 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }
 CANDLE_KERNEL(1024) softmax_f16_streamed(f16 *y, const f16 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }
 CANDLE_KERNEL(1024) softmax_f32_streamed(f32 *y, const f32 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }

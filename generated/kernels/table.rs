@@ -869,21 +869,30 @@ pub(crate) mod index_add {
     pub(crate) const READS: usize = 1048576;
     pub(crate) const BYTES: usize = 4;
     pub(crate) const ROWS: usize = 32;
-    pub(crate) const SHORT: usize = 32;
+    pub(crate) const FEW: usize = 64;
+    pub(crate) const FEW_REPEATED: usize = 256;
+    pub(crate) const WALKED: usize = 8;
+    pub(crate) const WALKS: usize = 4096;
+    pub(crate) const FEW_AHEAD: usize = 4;
+    pub(crate) const FEW_AT_ONCE: usize = 4;
+    pub(crate) const FEW_LEAST_BLOCKS: usize = 4;
+    pub(crate) const FEW_BLOCKS: usize = 16;
     pub(crate) const NARROW: usize = 4;
     pub(crate) const WORK: usize = 32768;
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 11,
         name: "index_add",
-        variants: &["", "sorted"],
-        kernels: 20,
+        variants: &["", "few", "sorted"],
+        kernels: 30,
     };
 
     /// Few rows; equal indices are searched.
     pub(crate) const FORM_PLAIN: usize = 0;
+    /// Short rows of few indices, which each block compares once.
+    pub(crate) const FORM_FEW: usize = 1;
     /// Many rows; the order of their indices is given.
-    pub(crate) const FORM_SORTED: usize = 1;
+    pub(crate) const FORM_SORTED: usize = 2;
 
     /// Rows added to those that their indices name
     pub(crate) const INDEX_ADD: Op = Op {
@@ -891,7 +900,7 @@ pub(crate) mod index_add {
         name: "index_add",
         first: 0,
         types: &[ALL],
-        variants: &[0, 1],
+        variants: &[0, 1, 2],
         distinct: false,
     };
 
@@ -1103,8 +1112,15 @@ pub(crate) mod permute {
     pub(crate) const PACK_B32: usize = 4;
     pub(crate) const PACK_B64: usize = 2;
     pub(crate) const PACK_B128: usize = 1;
+    pub(crate) const AHEAD: usize = 8;
     pub(crate) const LEAST_USE: usize = 4;
+    pub(crate) const NARROW: usize = 4;
+    pub(crate) const TURNED_ROW: usize = 256;
+    pub(crate) const TURNED_LEAST: usize = 1048576;
+    pub(crate) const TURNED_MOST: usize = 268435456;
     pub(crate) const LEAST_TILES: usize = 16;
+    pub(crate) const SMALL: Tuned = Tuned([0, 0, 0, 0, 0, 12288]);
+    pub(crate) const SMALL_PACKS: Tuned = Tuned([0, 0, 0, 0, 0, 4096]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 16,
@@ -1753,6 +1769,7 @@ pub(crate) mod softmax {
     pub(crate) const HELD_PACKED: usize = 64;
     pub(crate) const UNALIGNED_PACKED: usize = 48;
     pub(crate) const STAGE: usize = 16384;
+    pub(crate) const SINGLE: usize = 128;
     pub(crate) const LEAST_CHUNK: usize = 16384;
     pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 1]);
     pub(crate) const CHUNK_BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 1024]);
@@ -1767,11 +1784,12 @@ pub(crate) mod softmax {
             "held",
             "unaligned",
             "staged",
+            "single",
             "streamed",
             "totals",
             "chunks",
         ],
-        kernels: 32,
+        kernels: 34,
     };
 
     /// Rows of which a pack of 16 bytes has several, or one: a thread has all of them.
@@ -1782,12 +1800,14 @@ pub(crate) mod softmax {
     pub(crate) const FORM_UNALIGNED: usize = 2;
     /// Short rows that begin and end anywhere: a block has many of them in LDS.
     pub(crate) const FORM_STAGED: usize = 3;
+    /// Rows that begin and end anywhere: neighbouring lanes have neighbouring elements.
+    pub(crate) const FORM_SINGLE: usize = 4;
     /// A row to a wave or a block, of any length and alignment.
-    pub(crate) const FORM_STREAMED: usize = 4;
+    pub(crate) const FORM_STREAMED: usize = 5;
     /// Few and very long rows, first launch: largest element and sum of every chunk of a row.
-    pub(crate) const FORM_TOTALS: usize = 5;
+    pub(crate) const FORM_TOTALS: usize = 6;
     /// Few and very long rows, second launch: the results of every chunk.
-    pub(crate) const FORM_CHUNKS: usize = 6;
+    pub(crate) const FORM_CHUNKS: usize = 7;
 
     /// exp(x - max) / sum of exp(x - max)
     pub(crate) const SOFTMAX: Op = Op {
@@ -1795,7 +1815,7 @@ pub(crate) mod softmax {
         name: "softmax",
         first: 0,
         types: &[WIDE_FLOAT],
-        variants: &[0, 1, 2, 3, 4, 5, 6],
+        variants: &[0, 1, 2, 3, 5, 6, 7],
         distinct: false,
     };
 
@@ -1809,8 +1829,18 @@ pub(crate) mod softmax {
         distinct: false,
     };
 
+    /// Rows that a wave or fewer lanes share, and that begin and end anywhere, of types of 4 or 8 bytes.
+    pub(crate) const SOFTMAX_WIDE: Op = Op {
+        family: FAMILY,
+        name: "softmax_wide",
+        first: 32,
+        types: &[TypeSet::of(&[Element::F32, Element::F64])],
+        variants: &[4],
+        distinct: false,
+    };
+
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[SOFTMAX, SOFTMAX_PACKED];
+    pub(crate) const OPS: &[Op] = &[SOFTMAX, SOFTMAX_PACKED, SOFTMAX_WIDE];
 }
 
 /// Elementwise functions of one tensor, y[i] = f(x[i]).

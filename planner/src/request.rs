@@ -888,6 +888,7 @@ impl Operation {
             } => {
                 let forms = [
                     ("elements", AddingRows::Elements),
+                    ("few", AddingRows::Few),
                     ("searched", AddingRows::Searched),
                     ("sorted", AddingRows::Sorted),
                 ];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -63,12 +64,13 @@ def test_far_rows_are_read(sparse: Kernels, pick: Callable[..., Tensor]) -> None
     assert (pick(sparse, x, Tensor.from_numpy(sparse.device, ids), 0).numpy() == values[order]).all()
 
 
-ADDING = {
+ADDING: dict[str, tuple[Callable[..., None], int, str]] = {
     # How many rows are added, and the kernel that does it.
     "scatter": (scatter, 6, "scatter_b8"),
     "scatter-add-columns": (scatter_add, 6, "scatter_add_u8_columns"),
     "scatter-add-atomic": (scatter_add, 40, "scatter_add_u8"),
     "index-add": (index_add, 6, "index_add_u8"),
+    "index-add-few": (partial(index_add, form="few"), 6, "index_add_u8_few"),
     "index-add-sorted": (index_add, 1030, "index_add_u8_sorted"),
 }
 
@@ -80,7 +82,7 @@ def test_far_rows_are_written(sparse: Kernels, name: str) -> None:
     to = np.random.default_rng(2).permutation(np.resize(np.arange(len(FAR)), count))
     rows = random_values(dtype("u8"), (count, WIDTH), 1)
     ids = FAR[to].astype(np.uint32)
-    ids = ids if put is index_add else np.repeat(ids[:, None], WIDTH, axis=1)
+    ids = ids if name.startswith("index-add") else np.repeat(ids[:, None], WIDTH, axis=1)
     with launched(sparse) as symbols:
         put(sparse, y, Tensor.from_numpy(sparse.device, ids), Tensor.from_numpy(sparse.device, rows), 0)
     if put is scatter:

@@ -11,6 +11,7 @@ import pytest
 
 from codegen.device.hip import Buffer, Launch
 from codegen.device.kernels import pointer, u32
+from codegen.device.ops.binary import binary
 from codegen.device.ops.copy import contiguous, copy_into
 from codegen.device.tensor import Tensor
 from codegen.kernels.dtypes import dtype, expand
@@ -36,12 +37,14 @@ MATRICES = [
     (67, 129),
     (200, 1000),
     (4000, 3),
-    (3, 4000),
+    (6, 4000),
     (512, 8),
     (12, 1500),
     (9, 2000),
+    (130, 195),
 ]
-"""Multiples of a tile, of packs, odd, wide, tall, and so small in one dimension that tiles take another shape."""
+"""Multiples of a tile, of packs, odd, wide, tall, so small in one dimension that tiles take another shape, and cut into
+tiles that are no powers of two."""
 
 PERMUTES = [
     # shape, order of its dimensions: attention's keys, images to and from channels last, all dimensions reversed
@@ -151,12 +154,40 @@ def test_views_of_few_tiles_go_element_by_element(kernels: Kernels, element: DTy
         assert_moved(contiguous(kernels, x), values.transpose(order))
 
 
+def test_short_rows_go_element_by_element(kernels: Kernels) -> None:
+    """Threads that take neighbouring results of such rows read neighbours of every row of the view, too."""
+    narrow = kernels.numbers("permute")["narrow"]
+    for columns, family in [(narrow, "copy"), (narrow + 1, "permute")]:
+        values = random_values(dtype("f32"), (columns, 70_000))
+        with launched(kernels) as symbols:
+            assert_moved(contiguous(kernels, Tensor.from_numpy(kernels.device, values).transpose(1, 0)), values.T)
+        assert {symbol.split("_")[0] for symbol in symbols} == {family}
+
+
+def test_transposed_operands_of_other_operations_are_made_contiguous(kernels: Kernels) -> None:
+    numbers = kernels.numbers("permute")
+    rows = numbers["turned_row"]
+    columns = -(-numbers["turned_least"] // (4 * rows))
+    for shape, expected in [
+        ((rows, columns), {"permute_b32", "minimum_f32"}),
+        ((rows, columns - 1), {"minimum_f32"}),
+        ((rows - 1, columns + 30), {"minimum_f32"}),
+    ]:
+        a, b = (random_values(dtype("f32"), shape, seed, special=False) for seed in (1, 2))
+        turned = Tensor.from_numpy(kernels.device, a).transpose(1, 0)
+        other = Tensor.from_numpy(kernels.device, np.ascontiguousarray(b.T))
+        for operands in ((turned, other), (other, turned)):
+            with launched(kernels) as symbols:
+                assert_moved(binary(kernels, "minimum", *operands), np.minimum(a, b).T)
+            assert symbols == expected
+
+
 PROBE = """
 namespace candle {
-CANDLE_KERNEL(64) probe(i64 *places, const u32 *numbers, u32 count, u32 tile_x, u32 tile_y, Tiles tiles) {
+CANDLE_KERNEL(64) probe(i64 *places, const u32 *numbers, u32 count, Tiles tiles) {
   const u32 i = thread_in_grid();
   if (i >= count) return;
-  const Tile<b8> tile = tile_at<b8>(tiles, numbers[i], nullptr, nullptr, tile_x, tile_y);
+  const Tile<b8> tile = tile_at<b8>(tiles, numbers[i], nullptr, nullptr);
   places[2 * i] = i64(reinterpret_cast<u64>(tile.x));
   places[2 * i + 1] = i64(reinterpret_cast<u64>(tile.y));
 }
@@ -197,10 +228,7 @@ def _probed(kernels: Kernels, module: Module, tiles: bytes, numbers: Array) -> l
     """Offsets in x and y of the tiles with these numbers; tiles are of bytes."""
     given = kernels.device.upload(numbers.tobytes())
     places = kernels.device.allocate(16 * len(numbers))
-    launch = kernels.numbers("permute")
-    squares_x: int = 1 << struct.unpack_from("<I", tiles, 12)[0]
-    shape = (u32(squares * launch["pack_b8"]) for squares in (squares_x, launch["block"] // squares_x))
-    arguments = (pointer(places.address), pointer(given.address), u32(len(numbers)), *shape, tiles)
+    arguments = (pointer(places.address), pointer(given.address), u32(len(numbers)), tiles)
     module.launch(Launch("probe", (-(-len(numbers) // 64), 1, 1), (64, 1, 1), arguments))
     found = np.frombuffer(kernels.device.download(places), np.int64).reshape(-1, 2)
     return [(int(x), int(y)) for x, y in found]

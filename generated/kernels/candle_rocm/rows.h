@@ -288,7 +288,7 @@ private:
 template <class T>
 constexpr u32 STAGED = 32 / sizeof(Wide<T>);
 
-// A row in LDS, of up to STAGED elements for each member, which take them in turn.
+// A row in LDS, or in memory, of up to STAGED elements for each member, which take them in turn.
 template <class T>
 struct StagedRow {
   static constexpr u32 LANES = 1;
@@ -299,11 +299,20 @@ struct StagedRow {
   u32 length; // of a row that is another team's, 0
   Team team;
 
-  CANDLE_DEVICE StagedRow(const T *row, u32 length, Team team) : length(length), team(team) {
+  // Where there is no element, `fill` stands.
+  CANDLE_DEVICE StagedRow(const T *row, u32 length, Team team, Wide<T> fill = 0) : length(length), team(team) {
 #pragma unroll
     for (u32 k = 0; k < STAGED<T>; ++k) {
+      values[k].lane[0] = fill;
       if (place_of(k) < length) values[k].lane[0] = widen(row[place_of(k)]);
     }
+  }
+
+  // visit(a value), also what stands where there is no element: without a branch for each.
+  template <class F>
+  CANDLE_DEVICE void each_value(F visit) {
+#pragma unroll
+    for (u32 k = 0; k < STAGED<T>; ++k) visit(values[k].lane[0]);
   }
 
   template <class F>
@@ -324,6 +333,7 @@ private:
   CANDLE_DEVICE u32 place_of(u32 k) const { return team.member() + k * team.width; }
 };
 
+// Where a row of single elements goes, in LDS or in memory.
 template <class T>
 struct StagedOut {
   T *row;
@@ -386,9 +396,10 @@ private:
 };
 
 // work(a team's row of the result, the same row of x, whether it is the team's own), `at_once` rows of a block in LDS:
-// for rows of any length, of which as many as one wants fit into BYTES. Memory is read and written once.
+// for rows of any length, of which as many as one wants fit into BYTES. Memory is read and written once. `fill` is as
+// for StagedRow.
 template <u32 BYTES, u32 BLOCK, class T, class F>
-CANDLE_DEVICE void for_staged_rows(T *y, const T *x, const Rows &rows, u32 at_once, F work) {
+CANDLE_DEVICE void for_staged_rows(T *y, const T *x, const Rows &rows, u32 at_once, F work, Wide<T> fill = 0) {
   using Staging = Stage<BYTES, BLOCK, T>;
   __shared__ Pack<T, Staging::LANES> packs[Staging::PACKS];
   const Staging stage{packs};
@@ -403,7 +414,7 @@ CANDLE_DEVICE void for_staged_rows(T *y, const T *x, const Rows &rows, u32 at_on
       const u32 own = tile + team.number();
       const bool mine = own < taken;
       T *row = stage.elements() + shift + (mine ? own * u32(rows.length) : 0);
-      work(StagedOut<T>{row}, StagedRow<T>(row, mine ? u32(rows.length) : 0, team), mine);
+      work(StagedOut<T>{row}, StagedRow<T>(row, mine ? u32(rows.length) : 0, team, fill), mine);
     }
     __syncthreads();
     stage.write(y + begin, count, shift);

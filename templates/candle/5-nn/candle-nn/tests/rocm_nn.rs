@@ -19,6 +19,7 @@ const FLOATS: [DType; 4] = [DType::BF16, DType::F16, DType::F32, DType::F64];
 const ROWS: &[&[usize]] = &[
     &[1],
     &[7, 13],
+    &[37, 101],
     &[2, 3, 64],
     &[300, 4],
     &[33, 1024],

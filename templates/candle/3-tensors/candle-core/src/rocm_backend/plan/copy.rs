@@ -5,7 +5,7 @@ use super::launch::{Launch, Pointer};
 use super::launcher::{Launcher, Refusal};
 use super::table::{copy as table, permute, Element};
 use super::tiles::{Shape, Tiles};
-use super::views::{Divisor, Merged, Operand};
+use super::views::{row_major, Divisor, Merged, Operand, View};
 use super::widths::{widened, Widened};
 
 /// Writes a view's elements, which are of type `element`, in row-major order to `y`.
@@ -15,11 +15,10 @@ pub(crate) fn contiguous<L: Launcher>(
     element: Element,
     y: Pointer,
 ) -> Result<(), L::Error> {
+    let View { shape, strides, .. } = x.view;
     let mut to = Merged::starting_at([x.view.offset, 0]);
-    let mut step = 1;
-    for (&size, &stride) in x.view.shape.iter().zip(x.view.strides).rev() {
-        to.push(size, [stride, step])?;
-        step *= size;
+    for (d, step) in row_major(shape).into_iter().enumerate().rev() {
+        to.push(shape[d], [strides[d], step])?;
     }
     let copy = widened(to, element, [x.base, y]);
     let limit = launcher.limits().elements;
@@ -53,10 +52,13 @@ pub(crate) fn view_to_contiguous<L: Launcher>(
     let size = width.size();
     let x = copy.addresses[0].offset(piece.offsets[0] * size);
     let y = copy.addresses[1].offset(first * size);
+    let tuning = launcher.tuning();
     let shape = Shape {
         squares: permute::BLOCK,
         side: side(width),
         least_use: permute::LEAST_USE,
+        narrow: permute::NARROW,
+        small: [&permute::SMALL, &permute::SMALL_PACKS].map(|bytes| bytes.on(tuning)),
         starts: [x, y],
         size,
     };
@@ -88,6 +90,34 @@ pub(crate) fn view_to_contiguous<L: Launcher>(
     let launch = launch.arg(&y).arg(&x).arg(&packs);
     // SAFETY: the arguments of copy kernels; views stay within their memory.
     unsafe { launch.arg(&source.pack()).enqueue() }
+}
+
+/// A contiguous copy of an operand that an operation reads faster so, and the memory that it is in.
+pub(crate) fn turned<L: Launcher>(
+    launcher: &L,
+    x: Operand<'_>,
+) -> Result<Option<(L::Workspace, Pointer)>, L::Error> {
+    let mut widths = [Element::B8, Element::B16, Element::B32, Element::B64].into_iter();
+    let bits = widths.find(|element| element.size() == x.size);
+    let view = Merged::of([x.view])?;
+    let Some(bits) = bits.filter(|_| turning_pays(&view, x.size)) else {
+        return Ok(None);
+    };
+    let (memory, start) = launcher.workspace(view.count() * x.size)?;
+    contiguous(launcher, x, bits, start)?;
+    Ok(Some((memory, start)))
+}
+
+/// Whether neighbouring elements lie so far apart that threads would each read a cache line of their own, while those that
+/// share it with them come too late for it.
+fn turning_pays(view: &Merged<1>, size: usize) -> bool {
+    let strides = &view.strides[0][..view.rank];
+    let beside = (1..view.rank).find(|&d| strides[d] == 1);
+    let bytes = permute::TURNED_LEAST..=permute::TURNED_MOST;
+    beside.is_some_and(|d| view.sizes[d] > permute::NARROW)
+        && view.sizes[0] >= permute::TURNED_ROW
+        && bytes.contains(&(view.count() * size))
+        && !strides.contains(&0)
 }
 
 /// Elements along a side of a square of the permute kernels.
@@ -132,4 +162,40 @@ fn rows_to_rows<L: Launcher>(
     let launch = launch.arg(&y).arg(&x).arg(&count).arg(&columns);
     // SAFETY: the arguments of copy2d kernels; rows stay within their memory.
     unsafe { launch.arg(&y_stride).arg(&x_stride).enqueue() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pays(shape: &[usize], strides: &[usize]) -> Result<bool, Refusal> {
+        let view = View {
+            shape,
+            strides,
+            offset: 3,
+        };
+        Ok(turning_pays(&Merged::of([view])?, 4))
+    }
+
+    #[test]
+    fn large_transposed_views_are_made_contiguous() -> Result<(), Refusal> {
+        let (row, least) = (permute::TURNED_ROW, permute::TURNED_LEAST / 4);
+        let columns = least / row;
+        assert!(pays(&[columns, row], &[1, columns])?);
+        assert!(pays(&[8, columns, row], &[1, 8, columns * 8])?);
+        // Not where there is nothing to turn, rows are short, or the view is small or too large.
+        assert!(!pays(&[columns, row], &[row, 1])?);
+        assert!(!pays(&[columns, row], &[2 * row, 2])?);
+        assert!(!pays(&[columns + 9, row - 1], &[1, columns + 9])?);
+        assert!(!pays(&[columns - 1, row], &[1, columns - 1])?);
+        let most = permute::TURNED_MOST / 4 / row;
+        assert!(pays(&[most, row], &[1, most])?);
+        assert!(!pays(&[most + 1, row], &[1, most + 1])?);
+        // Nor where few neighbours lie together, or some are the same.
+        let narrow = permute::NARROW;
+        assert!(!pays(&[narrow, least], &[1, narrow])?);
+        assert!(pays(&[narrow + 1, least], &[1, narrow + 1])?);
+        assert!(!pays(&[9, columns, row], &[0, 1, columns])?);
+        Ok(())
+    }
 }

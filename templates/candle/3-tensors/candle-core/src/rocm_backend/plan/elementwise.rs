@@ -1,10 +1,11 @@
 //! Launches of kernels built on `candle_rocm/elementwise.h`: one kernel for contiguous memory and any other views.
+use super::copy::turned;
 use super::family::Kernel;
 use super::launch::{Argument, Launch, Pointer};
 use super::launcher::Launcher;
 use super::number::Number;
 use super::table;
-use super::views::{Merged, Operand};
+use super::views::{row_major, Merged, Operand, View};
 
 /// Elementwise functions of one tensor.
 pub(crate) fn unary<L: Launcher>(
@@ -95,8 +96,39 @@ pub(crate) struct Output {
     pub(crate) size: usize,
 }
 
-/// The kernel takes (y, x..., numbers..., packs, layout of the inputs).
+/// Operands that are read faster so are made contiguous first.
 fn elementwise<L: Launcher, const N: usize>(
+    launcher: &L,
+    kernel: Kernel,
+    block: usize,
+    rows: Rows,
+    inputs: [Operand<'_>; N],
+    output: Output,
+    numbers: &[Number],
+) -> Result<(), L::Error> {
+    let strides = row_major(inputs[0].view.shape);
+    let (mut inputs, mut memories) = (inputs, Vec::new());
+    for input in &mut inputs {
+        let Some((memory, base)) = turned(launcher, *input)? else {
+            continue;
+        };
+        memories.push(memory);
+        let view = View {
+            strides: &strides,
+            offset: 0,
+            ..input.view
+        };
+        *input = Operand {
+            base,
+            view,
+            ..*input
+        };
+    }
+    of_views(launcher, kernel, block, rows, inputs, output, numbers)
+}
+
+/// The kernel takes (y, x..., numbers..., packs, layout of the inputs).
+fn of_views<L: Launcher, const N: usize>(
     launcher: &L,
     kernel: Kernel,
     block: usize,

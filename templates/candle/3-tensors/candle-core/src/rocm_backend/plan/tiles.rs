@@ -15,6 +15,10 @@ pub(crate) struct Tiles {
     reads_packs: u32,
     /// The same of the rows along Y.
     writes_packs: u32,
+    /// Elements of a tile along X.
+    tile_x: Divisor,
+    tile_y: Divisor,
+    /// Tiles along X.
     along_x: Divisor,
     along_y: Divisor,
     /// Elements of x between neighbours of dimension Y.
@@ -35,6 +39,10 @@ pub(crate) struct Shape {
     pub(crate) side: usize,
     /// Tiles are of use if they hold an element in one of so many places.
     pub(crate) least_use: usize,
+    /// And if rows of y have more elements.
+    pub(crate) narrow: usize,
+    /// And if both dimensions have more bytes together; the second where all rows are packs.
+    pub(crate) small: [usize; 2],
     /// Where x and y begin.
     pub(crate) starts: [Pointer; 2],
     /// Bytes of an element.
@@ -44,7 +52,8 @@ pub(crate) struct Shape {
 impl Tiles {
     /// Tiles for a layout of two views, x and y, of which y is contiguous.
     ///
-    /// `None` where tiles do not help: no dimension but Y is contiguous in x, or too few places would hold an element.
+    /// `None` where tiles do not help: no dimension but Y is contiguous in x, or too few places would hold an element, or
+    /// threads that take elements one by one find those that they share cache lines with.
     pub(crate) fn of(layout: &Merged<2>, shape: &Shape) -> Option<Self> {
         let side = shape.side;
         let [from_x, to_y] = layout.strides;
@@ -54,8 +63,10 @@ impl Tiles {
         let needed = |size: usize| size.div_ceil(side).next_power_of_two();
         let squares_x = squares(shape.squares, needed(size_x), needed(size_y));
         let squares_y = shape.squares / squares_x;
-        let along_x = size_x.div_ceil(squares_x * side);
-        let along_y = size_y.div_ceil(squares_y * side);
+        let tile_x = part(size_x, squares_x * side, side);
+        let tile_y = part(size_y, squares_y * side, side);
+        let along_x = size_x.div_ceil(tile_x);
+        let along_y = size_y.div_ceil(tile_y);
         let count = along_x * along_y * outer.count();
         if count * shape.squares * side * side > shape.least_use * layout.count() {
             return None;
@@ -68,13 +79,21 @@ impl Tiles {
                     .chain(strides)
                     .all(|number| number % side == 0)
         };
+        let reads_packs = whole(0, size_x, from_x[0]);
+        let writes_packs = whole(1, size_y, to_y[dimension]);
+        let small = shape.small[usize::from(reads_packs && writes_packs)];
+        if size_y <= shape.narrow || size_x * size_y * shape.size <= small {
+            return None;
+        }
         Some(Self {
             count: count as u32,
             size_x: size_x as u32,
             size_y: size_y as u32,
             log_squares_x: squares_x.trailing_zeros(),
-            reads_packs: whole(0, size_x, from_x[0]).into(),
-            writes_packs: whole(1, size_y, to_y[dimension]).into(),
+            reads_packs: reads_packs.into(),
+            writes_packs: writes_packs.into(),
+            tile_x: Divisor::of(tile_x),
+            tile_y: Divisor::of(tile_y),
             along_x: Divisor::of(along_x),
             along_y: Divisor::of(along_y),
             x_step: from_x[0] as i64,
@@ -82,6 +101,12 @@ impl Tiles {
             outer: outer.pack(),
         })
     }
+}
+
+/// A dimension's size in equal parts of `most` elements at most, rounded up to whole sides.
+fn part(size: usize, most: usize, side: usize) -> usize {
+    let even = size.div_ceil(size.div_ceil(most));
+    even.next_multiple_of(side).min(size)
 }
 
 /// The layout without its innermost dimension and without `dimension`.
@@ -121,6 +146,8 @@ mod tests {
         squares: 256,
         side: 4,
         least_use: 4,
+        narrow: 0,
+        small: [0, 0],
         starts: [Pointer::NULL; 2],
         size: 4,
     };
@@ -199,6 +226,43 @@ mod tests {
             assert!(Tiles::of(&layout, &FOURS).is_none(), "{from:?}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn elements_that_share_cache_lines_anyway_need_no_tiles() -> Result<(), Refusal> {
+        let tiles = |shape, step, narrow, small| -> Result<_, Refusal> {
+            let shape_of_tiles = Shape {
+                narrow,
+                small,
+                ..FOURS
+            };
+            Ok(Tiles::of(&turned(shape, step)?, &shape_of_tiles).is_some())
+        };
+        // Rows of y of six elements, and of x.
+        assert!(tiles([1, 1000, 6], 2000, 5, [0, 0])?);
+        assert!(!tiles([1, 1000, 6], 2000, 6, [0, 0])?);
+        assert!(tiles([5, 6, 1000], 2000, 6, [0, 0])?);
+        // Matrices of 16,384 bytes, whose rows are packs or not.
+        assert!(tiles([9, 64, 64], 2000, 0, [16384, 16383])?);
+        assert!(!tiles([9, 64, 64], 2000, 0, [0, 16384])?);
+        assert!(tiles([9, 64, 64], 2001, 0, [16383, 16384])?);
+        assert!(!tiles([9, 64, 64], 2001, 0, [16384, 0])?);
+        Ok(())
+    }
+
+    #[test]
+    fn tiles_are_cut_evenly_into_whole_squares() {
+        for (size, expected) in [
+            (3, 3),
+            (64, 64),
+            (65, 36),
+            (128, 64),
+            (129, 44),
+            (130, 44),
+            (199, 52),
+        ] {
+            assert_eq!(part(size, 64, 4), expected, "{size}");
+        }
     }
 
     #[test]

@@ -13,6 +13,17 @@ pub(crate) struct View<'a> {
     pub(crate) offset: usize,
 }
 
+/// Strides of contiguous memory, the last dimension innermost.
+pub(crate) fn row_major(shape: &[usize]) -> Vec<usize> {
+    let mut step = 1;
+    let mut strides = vec![0; shape.len()];
+    for (stride, &size) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step *= size;
+    }
+    strides
+}
+
 impl Operand<'_> {
     /// Where the view's first element is.
     pub(crate) fn start(&self) -> Pointer {

@@ -32,6 +32,10 @@ pub(crate) fn softmax<L: Launcher>(
         return softmax.of_packs(table::SOFTMAX.form(table::FORM_SHORT, &types)?);
     }
     match rows.dealt(holding, card) {
+        Dealt::Staged(teams, _) if single(rows) => {
+            let kernel = table::SOFTMAX_WIDE.form(table::FORM_SINGLE, &types)?;
+            softmax.of_rows(kernel, teams, None)
+        }
         Dealt::Staged(teams, at_once) => {
             let kernel = table::SOFTMAX.form(table::FORM_STAGED, &types)?;
             softmax.of_rows(kernel, teams, Some(at_once))
@@ -56,6 +60,11 @@ pub(crate) fn softmax<L: Launcher>(
             }
         },
     }
+}
+
+/// Whether lanes that take single elements of a row move whole cache lines.
+fn single(rows: &Rows) -> bool {
+    rows.element.size() >= 4 && rows.length * rows.element.size() >= table::SINGLE
 }
 
 fn holding(rows: &Rows, tuning: Tuning) -> Holding {
