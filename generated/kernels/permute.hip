@@ -124,7 +124,7 @@ CANDLE_DEVICE void read_elements(const Squares<T, PACK> &squares, const Tile<T> 
 template <class T, u32 PACK>
 CANDLE_DEVICE void write_packs(const Squares<T, PACK> &squares, const Tile<T> &tile, i64 y_step) {
   const u32 pack = threadIdx.x & ((1u << squares.log_y) - 1);
-#pragma unroll
+#pragma unroll 4
   for (u32 r = 0; r < PACK; ++r) {
     const u32 row = (threadIdx.x >> squares.log_y) + (r << squares.log_x);
     if (row < tile.elements_x && pack * PACK < tile.elements_y) {
