@@ -115,7 +115,7 @@ def command(
     """
     from codegen.spec.kinds import Runtime
     from codegen.spec.loader import load_specs
-    from codegen.verify.cargo import require_programs
+    from codegen.verify.cargo import require_programs, write_settings
     from codegen.verify.chosen_tests import only_programs
     from codegen.verify.crate_targets import View
     from codegen.verify.doctor import rocm_checks
@@ -156,9 +156,11 @@ def command(
     present = {each.phase for each in plan.phases}
     options.note_that_code_runs("verify")
     expected = last_seconds(folder / OF_VERIFY, plan, device)
+    scratch = ScratchTree(folder / "trees" / plan.release, folder / "target")
+    write_settings(scratch.root.parent)
     with watching(len(steps), told) as watch:
         bench = Bench(
-            scratch=ScratchTree(folder / "trees" / plan.release, folder / "target"),
+            scratch=scratch,
             logs=logs,
             device=device,
             which=machine.which,

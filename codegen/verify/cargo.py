@@ -36,9 +36,8 @@ INSTALL = {
 }
 STDERR_LINES_KEPT = 60
 CRATES = ("core", "datasets", "examples", "nn", "pyo3", "transformers")
-UNOPTIMISED = tuple(
-    word for crate in CRATES for word in ("--config", f"profile.dev.package.candle-{crate}.opt-level=0")
-)
+SETTINGS = tuple(f"profile.dev.package.candle-{crate}.opt-level=0" for crate in CRATES)
+UNOPTIMISED = tuple(word for setting in SETTINGS for word in ("--config", setting))
 """Arguments of cargo: Candle's crates are compiled without optimisation, what they depend on with a little.
 
 candle-core takes 38 s of a core so, in place of 125, and its tests on the emulated device take as long as before. No
@@ -98,6 +97,21 @@ def cargo_environment(target_dir: Path, **extra: str) -> dict[str, str]:
         "CARGO_TERM_PROGRESS_WHEN": "never",
         **extra,
     }
+
+
+def write_settings(folder: Path) -> None:
+    """Write `SETTINGS` where cargo finds them that a test in a tree below `folder` starts by itself.
+
+    With others it would compile all of Candle once more. Raises InputOutputError when the file cannot be written.
+    """
+    file = folder / ".cargo" / "config.toml"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"{setting}\n" for setting in SETTINGS), encoding="utf-8")
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot write {file}: {error.strerror}", remedy="choose a writable folder with --work"
+        ) from error
 
 
 def require_programs(programs: Iterable[str], *, which: Callable[[str], str | None] = find_program) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from fake_cargo import artifact, message, relayed, span
 
 from codegen.errors import ExitCode, InputOutputError, ToolchainMissing
-from codegen.verify.cargo import cargo_environment, progress_line, require_programs, run_cargo
+from codegen.verify.cargo import cargo_environment, progress_line, require_programs, run_cargo, write_settings
 from codegen.verify.testrun import TestBinary
 
 if TYPE_CHECKING:
@@ -73,6 +75,32 @@ def test_what_candle_depends_on_is_optimised_and_candle_is_not(tmp_path: Path, f
     printed = done.log.read_text(encoding="utf-8").splitlines()[1]
     assert "--config profile.dev.package.candle-core.opt-level=0" in printed
     assert cargo_environment(tmp_path)["CARGO_PROFILE_DEV_OPT_LEVEL"] == "1"
+
+
+def test_cargo_that_a_test_starts_compiles_nothing_once_more(tmp_path: Path) -> None:
+    crate = tmp_path / "trees" / "any"
+    (crate / "src").mkdir(parents=True)
+    (crate / "Cargo.toml").write_text('[package]\nname = "candle-core"\nversion = "0.0.1"\n', encoding="utf-8")
+    (crate / "src/lib.rs").write_text("", encoding="utf-8")
+    environment = cargo_environment(tmp_path / "target")
+    run_cargo(crate, ["build"], log=tmp_path / "log", environment=environment)
+    command = ["cargo", "build", "--message-format=json", "--offline"]
+
+    def is_fresh() -> bool:
+        done = subprocess.run(command, cwd=crate, env={**os.environ, **environment}, capture_output=True, check=True)
+        (made,) = (json.loads(line) for line in done.stdout.splitlines() if b"compiler-artifact" in line)
+        return bool(made["fresh"])
+
+    write_settings(crate.parent)
+    assert is_fresh()
+    shutil.rmtree(crate.parent / ".cargo")
+    assert not is_fresh()
+
+
+def test_settings_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".cargo").write_text("", encoding="utf-8")
+    with pytest.raises(InputOutputError, match=r"cannot write .*config\.toml"):
+        write_settings(tmp_path)
 
 
 def test_json_is_asked_for_before_the_other_arguments(tmp_path: Path, fake: Callable[[str], None]) -> None:
