@@ -100,27 +100,74 @@ def conflicts(tree: Path, paths: Sequence[str]) -> Iterator[tuple[str, str, str]
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS, ids=[" to ".join(pair) for pair in PAIRS])
-def test_no_edit_is_lost(old: str, new: str, tmp_path: Path, work: Path) -> None:
-    pristine, other, tree = (tmp_path / name for name in ("old", "new", "tree"))
+def test_no_edit_is_lost(old: str, new: str, tmp_path: Path) -> None:
+    pristine, other = tmp_path / "old", tmp_path / "new"
     for release, folder in ((old, pristine), (new, other)):
         assert candle_rocm("fetch", release, "--to", folder).code == 0
+    upgrade_with_edits(pristine, other, tmp_path / "tree", Random(f"{old} {new}"), to=new, release=new)
+
+
+@FULL
+def test_no_edit_is_lost_on_the_way_to_a_git_tree_ahead_of_the_newest_release(tmp_path: Path) -> None:
+    """Development goes on after a release: the tree says what is to come, and is no release that specs list."""
+    pristine, ahead = tmp_path / "old", tmp_path / "ahead"
+    assert candle_rocm("fetch", PAIRS[-1][1], "--to", pristine).code == 0
+    coming = go_ahead(ahead)
+
+    tree = tmp_path / "tree"
+    upgrade_with_edits(pristine, ahead, tree, Random("ahead"), to=str(ahead), release=coming)
+
+    assert (tree / "candle-core/src/to_come.rs").is_file()
+    assert "mod to_come;" in (tree / "candle-core/src/lib.rs").read_text()
+
+
+def go_ahead(tree: Path) -> str:
+    """A git tree with the newest release and what came after it: a version, a module, lines in files that phases change.
+
+    Returns the version.
+    """
+    newest = PAIRS[-1][1]
+    dice = Random(newest)
+    assert candle_rocm("fetch", newest, "--to", tree).code == 0
+    commit(tree, newest)
+    first, second, _ = newest.split(".")
+    coming = f"{first}.{int(second) + 1}.0"
+    for manifest in tree.rglob("Cargo.toml"):
+        manifest.write_text(manifest.read_text().replace(f'"{newest}"', f'"{coming}"'))
+    (tree / "candle-core/src/to_come.rs").write_text("/// What is to come.\npub const TO_COME: usize = 1;\n")
+    lib = tree / "candle-core/src/lib.rs"
+    lib.write_text(lib.read_text().replace("mod tensor;\n", "mod tensor;\npub mod to_come;\n", 1))
+    sources = sorted(path for path in tree.rglob("src/**/*.rs") if path.stat().st_size > 2000)
+    patched = [path for path in sources if "Device::Cuda" in path.read_text()]
+    for path in {*dice.sample(patched, min(8, len(patched))), *dice.sample(sources, 40)}:
+        lines = path.read_text().split("\n")
+        starts = [number for number, line in enumerate(lines) if line.startswith(("fn ", "pub fn ", "impl"))]
+        if starts:
+            lines.insert(dice.choice(starts), "// What is to come changes this.")
+            path.write_text("\n".join(lines))
+    commit(tree, "what is to come")
+    return coming
+
+
+def upgrade_with_edits(pristine: Path, other: Path, tree: Path, dice: Random, *, to: str, release: str) -> None:
+    """Patch a copy of a tree, plant edits, upgrade it to another tree `to`, and look for each edit."""
     shutil.copytree(pristine, tree)
     assert candle_rocm("apply", tree).code == 0
     commit(tree, "ROCm")
-    planted = plant(tree, pristine, other, Random(f"{old} {new}"))
+    planted = plant(tree, pristine, other, dice)
     declared = candle_rocm("declare", tree)
     assert declared.code == 0, declared.stderr
     commit(tree, "mine")
 
-    done = candle_rocm("upgrade", tree, "--to", new, "--json")
+    done = candle_rocm("upgrade", tree, "--to", to, "--json")
 
     assert done.code in (0, 1), done.stderr
     document = done.document
     in_conflict = [each["path"] for each in document["conflicts"] if each["lines"]]
     dropped = [each["path"] for each in document["conflicts"] if not each["lines"]]
     print(
-        f"{old} -> {new}: {len(document['changed'])} files, {len(document['kept'])} with edits, {len(in_conflict)} in "
-        f"conflict, {len(dropped)} that a side deleted"
+        f"{pristine.name} -> {release}: {len(document['changed'])} files, {len(document['kept'])} with edits, "
+        f"{len(in_conflict)} in conflict, {len(dropped)} that a side deleted"
     )
     for mine, path in planted.lines.items():
         assert (tree / path).read_text().count(f"{mine}\n") + (tree / path).read_text().endswith(mine) == 1, (
@@ -137,15 +184,19 @@ def test_no_edit_is_lost(old: str, new: str, tmp_path: Path, work: Path) -> None
         assert ours.count("\n") <= 40, "and no more lines than those"
     record = load_record(tree)
     assert record is not None
-    assert record.header.release == new
+    assert record.header.release == release
     edited = {path for path in planted.lines.values() if path in record.left()}
     assert set(record.own) | set(in_conflict) | set(dropped) >= edited, "what was declared stays declared"
 
 
 @FULL
-def test_what_has_no_conflict_compiles(work: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("to", ["release", "ahead"])
+def test_what_has_no_conflict_compiles(to: str, work: Path, tmp_path: Path) -> None:
     """A fork's own function beside patched code and a line of its own in a generated file, through both releases."""
     old, new = PAIRS[0]
+    if to == "ahead":
+        old, new = PAIRS[-1][1], str(tmp_path / "ahead")
+        go_ahead(tmp_path / "ahead")
     tree = tmp_path / "tree"
     assert candle_rocm("fetch", old, "--to", tree).code == 0
     lib = tree / "candle-core/src/lib.rs"
