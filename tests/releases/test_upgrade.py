@@ -16,7 +16,7 @@ from releases.command_line import candle_rocm, verified
 from releases.cover import FULL, NAMED, tried
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 pytestmark = [pytest.mark.cargo, pytest.mark.network]
@@ -115,14 +115,29 @@ def test_no_edit_is_lost_on_the_way_to_a_git_tree_ahead_of_the_newest_release(tm
     coming = go_ahead(ahead)
 
     tree = tmp_path / "tree"
-    upgrade_with_edits(pristine, ahead, tree, Random("ahead"), to=str(ahead), release=coming)
+    changed: set[str] = set()
 
+    def change_lines_below_edits(planted: Planted) -> None:
+        for mine, path in planted.lines.items():
+            below = (tree / path).read_text().split(f"{mine}\n")[-1].split("\n")[0]
+            there = (ahead / path).read_text() if (ahead / path).is_file() else ""
+            if below.strip() and there.count(f"\n{below}\n") == 1 and len(changed) < 3:
+                (ahead / path).write_text(there.replace(f"\n{below}\n", f"\n{below} // to come\n"))
+                changed.add(path)
+        commit(ahead, "more of it")
+
+    in_conflict = upgrade_with_edits(
+        pristine, ahead, tree, Random("ahead"), to=str(ahead), release=coming, meanwhile=change_lines_below_edits
+    )
+
+    assert changed == set(in_conflict), "where both sides changed neighbouring lines, and nowhere else"
+    assert len(changed) == 3
     assert (tree / "candle-core/src/to_come.rs").is_file()
     assert "mod to_come;" in (tree / "candle-core/src/lib.rs").read_text()
 
 
 def go_ahead(tree: Path) -> str:
-    """A git tree with the newest release and what came after it: a version, a module, lines in files that phases change.
+    """A git tree with the newest release and what came after: a version, a module, lines in files that phases change.
 
     Returns the version.
     """
@@ -149,8 +164,20 @@ def go_ahead(tree: Path) -> str:
     return coming
 
 
-def upgrade_with_edits(pristine: Path, other: Path, tree: Path, dice: Random, *, to: str, release: str) -> None:
-    """Patch a copy of a tree, plant edits, upgrade it to another tree `to`, and look for each edit."""
+def upgrade_with_edits(
+    pristine: Path,
+    other: Path,
+    tree: Path,
+    dice: Random,
+    *,
+    to: str,
+    release: str,
+    meanwhile: Callable[[Planted], None] = lambda _planted: None,
+) -> list[str]:
+    """Patch a copy of a tree, plant edits, upgrade it to another tree `to`, and look for each edit.
+
+    Returns the files with conflicts.
+    """
     shutil.copytree(pristine, tree)
     assert candle_rocm("apply", tree).code == 0
     commit(tree, "ROCm")
@@ -158,6 +185,7 @@ def upgrade_with_edits(pristine: Path, other: Path, tree: Path, dice: Random, *,
     declared = candle_rocm("declare", tree)
     assert declared.code == 0, declared.stderr
     commit(tree, "mine")
+    meanwhile(planted)
 
     done = candle_rocm("upgrade", tree, "--to", to, "--json")
 
@@ -187,6 +215,7 @@ def upgrade_with_edits(pristine: Path, other: Path, tree: Path, dice: Random, *,
     assert record.header.release == release
     edited = {path for path in planted.lines.values() if path in record.left()}
     assert set(record.own) | set(in_conflict) | set(dropped) >= edited, "what was declared stays declared"
+    return in_conflict
 
 
 @FULL
