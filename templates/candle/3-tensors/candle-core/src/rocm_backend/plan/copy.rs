@@ -97,27 +97,32 @@ pub(crate) fn turned<L: Launcher>(
     launcher: &L,
     x: Operand<'_>,
 ) -> Result<Option<(L::Workspace, Pointer)>, L::Error> {
-    let mut widths = [Element::B8, Element::B16, Element::B32, Element::B64].into_iter();
-    let bits = widths.find(|element| element.size() == x.size);
-    let view = Merged::of([x.view])?;
-    let Some(bits) = bits.filter(|_| turning_pays(&view, x.size)) else {
+    let bytes = x.view.shape.iter().product::<usize>() * x.size;
+    if !turning_pays(x.view, bytes)? {
+        return Ok(None);
+    }
+    let bits = [Element::B8, Element::B16, Element::B32, Element::B64];
+    let Some(bits) = bits.into_iter().find(|element| element.size() == x.size) else {
         return Ok(None);
     };
-    let (memory, start) = launcher.workspace(view.count() * x.size)?;
+    let (memory, start) = launcher.workspace(bytes)?;
     contiguous(launcher, x, bits, start)?;
     Ok(Some((memory, start)))
 }
 
 /// Whether neighbouring elements lie so far apart that threads would each read a cache line of their own, while those that
 /// share it with them come too late for it.
-fn turning_pays(view: &Merged<1>, size: usize) -> bool {
+fn turning_pays(view: View<'_>, bytes: usize) -> Result<bool, Refusal> {
+    // First what most views are: small.
+    if !(permute::TURNED_LEAST..=permute::TURNED_MOST).contains(&bytes) {
+        return Ok(false);
+    }
+    let view = Merged::of([view])?;
     let strides = &view.strides[0][..view.rank];
     let beside = (1..view.rank).find(|&d| strides[d] == 1);
-    let bytes = permute::TURNED_LEAST..=permute::TURNED_MOST;
-    beside.is_some_and(|d| view.sizes[d] > permute::NARROW)
+    Ok(beside.is_some_and(|d| view.sizes[d] > permute::NARROW)
         && view.sizes[0] >= permute::TURNED_ROW
-        && bytes.contains(&(view.count() * size))
-        && !strides.contains(&0)
+        && !strides.contains(&0))
 }
 
 /// Elements along a side of a square of the permute kernels.
@@ -174,7 +179,7 @@ mod tests {
             strides,
             offset: 3,
         };
-        Ok(turning_pays(&Merged::of([view])?, 4))
+        turning_pays(view, shape.iter().product::<usize>() * 4)
     }
 
     #[test]

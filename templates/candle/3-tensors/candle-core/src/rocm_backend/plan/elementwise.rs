@@ -6,6 +6,7 @@ use super::launcher::Launcher;
 use super::number::Number;
 use super::table;
 use super::views::{row_major, Merged, Operand, View};
+use std::cell::OnceCell;
 
 /// Elementwise functions of one tensor.
 pub(crate) fn unary<L: Launcher>(
@@ -96,7 +97,8 @@ pub(crate) struct Output {
     pub(crate) size: usize,
 }
 
-/// Operands that are read faster so are made contiguous first.
+/// The kernel takes (y, x..., numbers..., packs, layout of the inputs). Operands that are read faster so are made contiguous
+/// first.
 fn elementwise<L: Launcher, const N: usize>(
     launcher: &L,
     kernel: Kernel,
@@ -106,7 +108,7 @@ fn elementwise<L: Launcher, const N: usize>(
     output: Output,
     numbers: &[Number],
 ) -> Result<(), L::Error> {
-    let strides = row_major(inputs[0].view.shape);
+    let strides = OnceCell::new();
     let (mut inputs, mut memories) = (inputs, Vec::new());
     for input in &mut inputs {
         let Some((memory, base)) = turned(launcher, *input)? else {
@@ -114,7 +116,7 @@ fn elementwise<L: Launcher, const N: usize>(
         };
         memories.push(memory);
         let view = View {
-            strides: &strides,
+            strides: strides.get_or_init(|| row_major(input.view.shape)),
             offset: 0,
             ..input.view
         };
@@ -124,19 +126,6 @@ fn elementwise<L: Launcher, const N: usize>(
             ..*input
         };
     }
-    of_views(launcher, kernel, block, rows, inputs, output, numbers)
-}
-
-/// The kernel takes (y, x..., numbers..., packs, layout of the inputs).
-fn of_views<L: Launcher, const N: usize>(
-    launcher: &L,
-    kernel: Kernel,
-    block: usize,
-    rows: Rows,
-    inputs: [Operand<'_>; N],
-    output: Output,
-    numbers: &[Number],
-) -> Result<(), L::Error> {
     let merged = Merged::of(inputs.map(|x| x.view))?;
     let size = output.size;
     let pack = lanes(size, &inputs.map(|x| x.size));
