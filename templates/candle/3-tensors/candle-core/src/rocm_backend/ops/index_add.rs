@@ -66,6 +66,9 @@ mod tests {
             (DType::F32, 1024, 32, plain, [1024.min(rows), 1]),
             // Sorted indices: a row of 32 takes 8 threads, and a block 32 such rows.
             (DType::F32, 1025, 32, sorted, [33.min(rows), 1]),
+            // Short rows of few indices: an element to a thread, as long as there are few of them.
+            (DType::F32, 3, 31, "index_add_f32_few", [1, 1]),
+            (DType::F16, 64, 31, "index_add_f16_few", [8.min(rows), 1]),
         ] {
             let x = Tensor::zeros((5, right), dtype, &device)?;
             let src = Tensor::zeros((n, right), dtype, &device)?;
@@ -80,9 +83,9 @@ mod tests {
         }
         let (x, src) = (
             Tensor::zeros((5, 31), DType::F32, &device)?,
-            Tensor::zeros((3, 31), DType::F32, &device)?,
+            Tensor::zeros((257, 31), DType::F32, &device)?,
         );
-        let ids = Tensor::zeros(3, DType::U32, &device)?;
+        let ids = Tensor::zeros(257, DType::U32, &device)?;
         let (result, launches) = launches_of(|| x.index_add(&ids, &src, 0));
         result?;
         let last = launches.last().expect("it is launched");
