@@ -57,6 +57,13 @@ class SkipGuard:
     ran: int = 0
     """Tests that came to their end."""
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Notes marks that skip, so that collecting is enough to see what a whole run would end with."""
+        for item in items:
+            for mark in item.iter_markers("skipif"):
+                if mark.args[0] is True and not self.allowed.allows(item.nodeid):
+                    self.unlisted[item.nodeid] = mark.kwargs["reason"]
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         reason = getattr(report, "wasxfail", None)
         # Neither `xfail(run=False)` nor `pytest.xfail()` lets the test come to its end; only the mark by itself does.

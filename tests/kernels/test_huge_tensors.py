@@ -242,7 +242,17 @@ LINES = {
         tolerance=F16,
         absolute=LEAST_F16,
     ),
-    "softmax-staged": Case("softmax_f32_staged", (rows("f32", 127, 34 * M),), softmax, SHORT_ROWS, tolerance=F32),
+    "softmax-single": Case(
+        "softmax_wide_f32_single", (rows("f32", 127, 34 * M),), softmax, (Dealing(per_block=16),), tolerance=F32
+    ),
+    "softmax-staged": Case(
+        "softmax_f16_staged",
+        (rows("f16", 127, 34 * M),),
+        softmax,
+        (Dealing(per_block=64),),
+        tolerance=F16,
+        absolute=LEAST_F16,
+    ),
     "softmax-streamed": Case(
         "softmax_f16_streamed",
         (rows("f16", 64 * K - 1, M // 16 + 99),),
