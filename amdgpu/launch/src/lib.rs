@@ -9,7 +9,7 @@ use wave::block::Block;
 use wave::kernel::{Code, Launch};
 use wave::memory::Memory;
 use wave::program::Program;
-use wave::state::{SCALARS, Wave};
+use wave::state::{SCALARS, Wave, ones};
 
 /// Memory that a kernel may use.
 #[repr(C)]
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn amdgpu_execute(
     let executed = told(|| {
         let set = isa::of_card(&card.to_string_lossy()).ok_or("no instruction set of that card")?;
         let program = Program::new(set, 0, words.to_vec());
-        let mut wave = Wave::new(set, registers.lanes as usize);
+        let mut wave = Wave::new(set, registers.lanes as usize, ones);
         wave.exec &= registers.exec;
         (wave.vcc, wave.scc, wave.scalars) = (registers.vcc, registers.scc != 0, registers.scalars);
         let count = registers.vectors.len();

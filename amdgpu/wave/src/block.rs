@@ -7,6 +7,7 @@ use crate::program::{Program, Step};
 use crate::role::Role;
 use crate::state::Wave;
 use crate::transfer;
+use crate::twin::Twin;
 use crate::{buffer, scalar, vector};
 
 /// Instructions that a wave may execute: what takes longer does not end.
@@ -26,6 +27,10 @@ pub struct Block<'a> {
     program: &'a Program,
     waves: Vec<Wave>,
     lds: Lds,
+    /// One for each wave, or none.
+    twins: Vec<Twin>,
+    /// The twins' LDS, in which zeros were left.
+    twins_lds: Vec<u8>,
     /// Instructions that were executed, each once for a wave.
     pub executed: u64,
     /// Instructions that a wave may execute from one barrier to the next.
@@ -35,7 +40,14 @@ pub struct Block<'a> {
 impl<'a> Block<'a> {
     /// Waves that are about to begin.
     pub fn new(program: &'a Program, waves: Vec<Wave>, lds: usize) -> Self {
-        Self { program, waves, lds: Lds::new(lds), executed: 0, patience: PATIENCE }
+        let (lds, twins, twins_lds) = (Lds::new(lds), Vec::new(), Vec::new());
+        Self { program, waves, lds, twins, twins_lds, executed: 0, patience: PATIENCE }
+    }
+
+    /// Compares its waves with others, for which something else was left in registers and LDS.
+    pub fn compare_with(&mut self, others: Vec<Wave>) {
+        self.twins = self.waves.iter().zip(others).map(|(wave, other)| Twin::new(wave, other)).collect();
+        self.twins_lds = vec![0; self.lds.size()];
     }
 
     /// Runs all waves to their end.
@@ -64,8 +76,8 @@ impl<'a> Block<'a> {
     }
 
     fn run_wave(&mut self, index: usize, memory: &mut dyn Memory) -> Result<Now, Fault> {
-        let Self { program, waves, lds, executed, patience } = self;
-        let wave = &mut waves[index];
+        let Self { program, waves, lds, twins, twins_lds, executed, patience } = self;
+        let (wave, mut twin) = (&mut waves[index], twins.get_mut(index));
         for _ in 0..*patience {
             let place = wave.place;
             let fault = |what: String| Fault { what, place: program.start + 4 * place as u64 };
@@ -89,7 +101,10 @@ impl<'a> Block<'a> {
                 Some(why) => Err(why.clone()),
                 None => wave.waits.note(&step.awaited),
             };
-            let done = noted.and_then(|()| execute(program, step, wave, lds, memory));
+            let done = noted.and_then(|()| match &mut twin {
+                Some(twin) => twin.execute(execute, (program, step), wave, (lds, twins_lds), memory),
+                None => execute(program, step, wave, lds, memory),
+            });
             done.map_err(|what| fault(format!("{name}: {what}")))?;
         }
         let place = program.start + 4 * wave.place as u64;
@@ -97,7 +112,13 @@ impl<'a> Block<'a> {
     }
 }
 
-fn execute(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds, memory: &mut dyn Memory) -> vector::Done {
+fn execute(
+    program: &Program,
+    step: &Step,
+    wave: &mut Wave,
+    lds: &mut dyn Memory,
+    memory: &mut dyn Memory,
+) -> vector::Done {
     match &step.role {
         Role::Branch { taken, words } => {
             if taken(wave) {

@@ -8,7 +8,7 @@ use crate::Fault;
 use crate::block::Block;
 use crate::memory::Memory;
 use crate::program::Program;
-use crate::state::{BLOCK_X, BLOCK_YZ, Wave};
+use crate::state::{BLOCK_X, BLOCK_YZ, Left, Wave, ones, others};
 
 /// A code object, loaded.
 #[derive(Debug)]
@@ -145,9 +145,10 @@ impl Kernel {
         for z in 0..launch.grid[2] {
             for y in 0..launch.grid[1] {
                 for x in 0..launch.grid[0] {
-                    let waves = self.waves(launch, [x, y, z]);
+                    let [waves, others] = [ones, others].map(|left: Left| self.waves(launch, [x, y, z], left));
                     let mut block = Block::new(&self.program, waves, self.lds + launch.lds);
                     block.patience = launch.patience;
+                    block.compare_with(others);
                     block.run(memory)?;
                     executed += block.executed;
                 }
@@ -156,11 +157,11 @@ impl Kernel {
         Ok(executed)
     }
 
-    fn waves(&self, launch: &Launch, block: [u32; 3]) -> Vec<Wave> {
+    fn waves(&self, launch: &Launch, block: [u32; 3], left: Left) -> Vec<Wave> {
         let [width, height, depth] = launch.block.map(|count| count as usize);
         let threads = width * height * depth;
         let wave = |first: usize| {
-            let mut wave = Wave::new(self.program.set, self.lanes);
+            let mut wave = Wave::new(self.program.set, self.lanes, left);
             wave.place = self.entry;
             let count = (threads - first).min(self.lanes);
             wave.exec = u64::MAX >> (64 - count);
@@ -176,6 +177,10 @@ impl Kernel {
                 if !(0..3).all(is_there) {
                     wave.exec &= !(1 << lane);
                 }
+            }
+            // Lanes that are never on make no difference.
+            if count < self.lanes {
+                wave.vectors.iter_mut().for_each(|words| words[count..].fill(u32::MAX));
             }
             self.set_scalars(&mut wave, launch, block);
             wave

@@ -27,7 +27,7 @@ pub struct Lds {
     /// How many barriers the block has passed, and 1: a byte that nobody has used has 0.
     pub barriers: u32,
     /// Whether what happens is part of an atomic operation.
-    pub is_atomic: bool,
+    is_atomic: bool,
 }
 
 impl Lds {
@@ -42,6 +42,11 @@ impl Lds {
             barriers: 1,
             is_atomic: false,
         }
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
     }
 
     fn place(&self, address: u64, count: usize) -> Result<std::ops::Range<usize>, String> {
@@ -97,6 +102,10 @@ impl Memory for Lds {
         }
         self.bytes[range].copy_from_slice(bytes);
         Ok(())
+    }
+
+    fn set_atomic(&mut self, is_atomic: bool) {
+        self.is_atomic = is_atomic;
     }
 }
 

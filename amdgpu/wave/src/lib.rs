@@ -15,9 +15,11 @@ mod lds;
 mod matrix;
 mod names;
 mod numbers;
+mod registers;
 mod role;
 mod scalar;
 mod transfer;
+mod twin;
 mod vector;
 mod waits;
 

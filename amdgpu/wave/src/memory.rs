@@ -13,4 +13,7 @@ pub trait Memory {
     /// # Errors
     /// As [`Memory::read`].
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String>;
+
+    /// Says whether what comes next is part of an atomic operation.
+    fn set_atomic(&mut self, _is_atomic: bool) {}
 }

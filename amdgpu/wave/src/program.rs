@@ -8,6 +8,7 @@ use isa::table::{InstructionSet, Kind};
 
 use crate::lane::{Does, does, does_limited};
 use crate::names::usual;
+use crate::registers::Registers;
 use crate::role::Role;
 use crate::state::{SCALARS, VECTORS, is_known};
 use crate::vector::{Prepared, prepare};
@@ -44,6 +45,8 @@ pub struct Step {
     pub(crate) vector: Prepared,
     /// What it has to do with waiting.
     pub(crate) awaited: Awaited,
+    /// All registers that it names.
+    pub(crate) touched: Registers,
 }
 
 impl std::fmt::Debug for Step {
@@ -90,9 +93,9 @@ impl Program {
             let name = usual(self.set, instruction.opcode);
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
             let (vector, awaited) = (prepare(self.set, &instruction, &name), Awaited::of(self.set, &instruction));
-            let refused = unknown_operand(self.set, &instruction);
+            let (refused, touched) = (unknown_operand(self.set, &instruction), awaited.touched());
             let role = Role::of(self.set, &instruction, &name);
-            Some(Box::new(Step { instruction, name, refused, role, does, second, vector, awaited }))
+            Some(Box::new(Step { instruction, name, refused, role, does, second, vector, awaited, touched }))
         };
         self.steps.get(place)?.get_or_init(decoded).as_deref()
     }

@@ -14,6 +14,20 @@ pub const BLOCK_X: usize = 9;
 /// Two of 16 bits.
 pub const BLOCK_YZ: usize = 7;
 
+/// What programs before have left in a register, for a lane.
+pub type Left = fn(usize, usize) -> u32;
+
+/// All bits are 1: programs before have left no zeros.
+pub fn ones(_: usize, _: usize) -> u32 {
+    u32::MAX
+}
+
+/// Something else: no bit is the same, or, in every other register and lane, something that is neither less than 0 nor
+/// near it.
+pub fn others(register: usize, lane: usize) -> u32 {
+    if (register + lane).is_multiple_of(2) { 0 } else { 0x7f5a_3c68 }
+}
+
 /// Registers of a wave.
 #[derive(Debug)]
 pub struct Wave {
@@ -42,8 +56,8 @@ pub struct Wave {
 }
 
 impl Wave {
-    /// A wave with all lanes on. All bits of its registers are 1: what ran before has left no zeros there.
-    pub fn new(set: &InstructionSet, lanes: usize) -> Self {
+    /// A wave with all lanes on. Of registers with a number, the words are what was left there.
+    pub fn new(set: &InstructionSet, lanes: usize, left: Left) -> Self {
         let vectors = if set.is_rdna() { VECTORS } else { 2 * VECTORS };
         Self {
             lanes,
@@ -54,8 +68,8 @@ impl Wave {
             m0: u32::MAX,
             traps: [0; 16],
             has_signalled: false,
-            scalars: [u32::MAX; SCALARS],
-            vectors: vec![[u32::MAX; 64]; vectors],
+            scalars: std::array::from_fn(|register| left(register, 0)),
+            vectors: (0..vectors).map(|register| std::array::from_fn(|lane| left(register, lane))).collect(),
             waits: Waits::default(),
         }
     }

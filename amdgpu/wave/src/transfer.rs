@@ -3,7 +3,6 @@
 use isa::operand::{Operand, Special};
 
 use crate::lane::Half;
-use crate::lds::Lds;
 use crate::memory::Memory;
 use crate::program::{Program, Step};
 use crate::state::Wave;
@@ -117,7 +116,7 @@ pub fn each_lane(
 }
 
 /// Loads, stores and atomic operations of LDS, and values by the number of their lane.
-pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Done {
+pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut dyn Memory) -> Done {
     let (name, instruction) = (&*step.name, &step.instruction);
     let what = name.strip_prefix("DS_").ok_or("no name")?;
     let number = |field| instruction.number(field) as usize;
@@ -158,9 +157,9 @@ pub fn lds(program: &Program, step: &Step, wave: &mut Wave, lds: &mut Lds) -> Do
             ("STORE", Some(access), None) => store(access, wave, (data, lane), address, lds)?,
             _ => {
                 // The new value comes first here, and what it is compared with second.
-                lds.is_atomic = true;
+                lds.set_atomic(true);
                 let done = atomic(&operation, wave, (data, more, returns), lane, address, lds);
-                lds.is_atomic = false;
+                lds.set_atomic(false);
                 done?;
             }
         }

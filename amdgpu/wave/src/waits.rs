@@ -9,49 +9,9 @@ use std::collections::VecDeque;
 
 use isa::constants::Waits as Counts;
 use isa::decode::Instruction;
-use isa::operand::{ACCUMULATORS, Operand, Special};
 use isa::table::InstructionSet;
 
-/// Where scalar registers begin among the bits of [`Registers`], behind vector and accumulation registers.
-const SCALARS: u32 = 2 * ACCUMULATORS;
-/// The number of the lane mask among scalar registers.
-const VCC: u32 = 106;
-
-/// A set of registers, a bit for each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registers([u64; 10]);
-
-impl Registers {
-    fn add(&mut self, operand: Operand, bits: u32) {
-        let first = match operand {
-            Operand::Vector(register) => register,
-            Operand::Scalar(register) => SCALARS + register,
-            Operand::Special(Special::Vcc) => SCALARS + VCC,
-            Operand::Special(Special::VccHigh) => SCALARS + VCC + 1,
-            _ => return,
-        };
-        for register in first..first + bits.div_ceil(32) {
-            self.0[register as usize / 64] |= 1 << (register % 64);
-        }
-    }
-
-    fn with(self, other: Self) -> Self {
-        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
-    }
-
-    /// The name of the first that both have.
-    fn shared(self, other: Self) -> Option<String> {
-        let word = (0..self.0.len()).find(|word| self.0[*word] & other.0[*word] != 0)?;
-        let register = word as u32 * 64 + (self.0[word] & other.0[word]).trailing_zeros();
-        Some(match register.checked_sub(SCALARS) {
-            None if register >= ACCUMULATORS => format!("a{}", register - ACCUMULATORS),
-            None => format!("v{register}"),
-            Some(VCC) => "vcc_lo".into(),
-            Some(register) if register == VCC + 1 => "vcc_hi".into(),
-            Some(register) => format!("s{register}"),
-        })
-    }
-}
+use crate::registers::Registers;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +28,7 @@ enum Source {
 #[derive(Clone, Debug)]
 pub struct Awaited {
     /// What it reads, and what it writes at once.
-    used: Registers,
+    pub used: Registers,
     /// What it asks for, and of whom.
     asked: Option<(Source, Registers)>,
     /// How many answers may be missing behind it.
@@ -109,6 +69,11 @@ impl Allowed {
 }
 
 impl Awaited {
+    /// All that it reads and writes.
+    pub fn touched(&self) -> Registers {
+        self.asked.map_or(self.used, |(_, asked)| self.used.with(asked))
+    }
+
     /// By the instruction; of RDNA, in waves of 32.
     pub fn of(set: &InstructionSet, instruction: &Instruction) -> Self {
         let source = match instruction.format.name {
@@ -160,7 +125,7 @@ impl Waits {
     /// If it uses what is under way.
     pub fn note(&mut self, awaited: &Awaited) -> Result<(), String> {
         let too_early = |register| Err(format!("{register} is used before the program has waited for it"));
-        if let Some(register) = self.missing.shared(awaited.used) {
+        if let Some(register) = self.missing.both(awaited.used).first() {
             return too_early(register);
         }
         if let Some((source, asked)) = awaited.asked {
@@ -170,7 +135,7 @@ impl Waits {
                 Source::Lds => union(self.vector.iter().chain(&self.scalar)),
                 Source::Scalar | Source::Flat => self.missing,
             };
-            if let Some(register) = others.shared(asked) {
+            if let Some(register) = others.both(asked).first() {
                 return too_early(register);
             }
             match source {
@@ -224,6 +189,8 @@ fn union<'a>(all: impl Iterator<Item = &'a Registers>) -> Registers {
 
 #[cfg(test)]
 mod tests {
+    use isa::operand::{Operand, Special};
+
     use super::*;
 
     fn registers(operands: &[(Operand, u32)]) -> Registers {
