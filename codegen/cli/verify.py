@@ -164,7 +164,7 @@ def command(
             logs=logs,
             device=device,
             which=machine.which,
-            device_variables=_device_variables(device, steps, machine, logs, watch.message),
+            device_variables=_device_variables(device, steps, machine, logs, watch.message, linked=_is_linked(plan)),
             modelled=on_model,
             expected=lambda step: names_of_step(subject, step, variants=TENSORS in present),
             waiting=waiting_tests(specs.phases, plan.release, present),
@@ -236,29 +236,29 @@ def _planned(
 
 
 def _device_variables(
-    device: Device, steps: Sequence[Step], machine: Machine, logs: Path, report: Callable[[str], None]
+    device: Device, steps: Sequence[Step], machine: Machine, logs: Path, report: Callable[[str], None], *, linked: bool
 ) -> Mapping[str, str]:
     """What the steps on the device need; libraries of ours are built for them, and only if there are any."""
     from codegen.verify.hip_libraries import libraries_of
 
     run_on_it = any(step.device and device.obstacle(step) is None for step in steps)
-    return libraries_of(device, machine, logs=logs, on_message=report) if run_on_it else {}
+    return libraries_of(device, machine, logs=logs, linked=linked, on_message=report) if run_on_it else {}
 
 
 def _modelled(device: Device, plan: Plan, folder: Path) -> Modelled | None:
     """How programs are started on a modelled GPU; None for any other device."""
-    from codegen.errors import UsageError
-    from codegen.spec.kinds import Runtime
     from codegen.verify.modelled import modelled
 
     if device.card is None:
         return None
-    if plan.runtime != Runtime.DYNAMIC:
-        raise UsageError(
-            f"runtime {plan.runtime} links AMD's libraries, which --target model does not do",
-            remedy="add --runtime dynamic",
-        )
-    return modelled(device.card, folder / "modelled")
+    return modelled(device.card, folder / "modelled", linked=_is_linked(plan))
+
+
+def _is_linked(plan: Plan) -> bool:
+    """Whether programs are linked with ROCm's libraries, in place of opening them."""
+    from codegen.spec.kinds import Runtime
+
+    return plan.runtime != Runtime.DYNAMIC
 
 
 def _default_work() -> Path:

