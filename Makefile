@@ -68,6 +68,8 @@ SOME_ARCH := gfx942,gfx1030,gfx1100,gfx1201
 # Of what takes hours as a whole, a part; `make code-objects`, `mutations`, `sabotage`, `attacks`, `machine-code` and
 # `model-tests` do all.
 test: export ARCH := $(or $(ARCH),$(SOME_ARCH))
+# Of the families, those that hipRTC and ROCm's oldest clang compile as well.
+test: export FAMILIES := $(or $(FAMILIES),cast matmul softmax)
 test: export MUTATIONS := $(or $(MUTATIONS),2)
 test: export ATTACKS := $(or $(ATTACKS),200)
 # The acts left out build candle-core's tests once more, or another release.

@@ -11,6 +11,7 @@ from in_process import REPOSITORY, copy_of_home
 from recorder import COLUMNS, on_a_terminal, through_a_pipe
 from rocm_toolchain import real_disassembler, real_toolchain
 
+from codegen.kernels.loader import load_families
 from codegen.rocm.fetch import default_folder
 
 if TYPE_CHECKING:
@@ -42,7 +43,13 @@ def test_kernels_build_interrupted_and_gone_on_with(
     variables = {**os.environ, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
     told = f"compiling with {toolchain}"
     as_wrapped = "\n".join(told[first : first + COLUMNS].rstrip() for first in range(0, len(told), COLUMNS))
-    hidden = ((str(tmp_path), "DIR"), (as_wrapped, "compiling with TOOLCHAIN"), (told, "compiling with TOOLCHAIN"))
+    count = sum(len(loaded.kernels) for loaded in load_families() if loaded.name in (QUICK, SLOW))
+    hidden = (
+        (str(tmp_path), "DIR"),
+        (as_wrapped, "compiling with TOOLCHAIN"),
+        (told, "compiling with TOOLCHAIN"),
+        (f"{count} kernels in 2", "N kernels in 2"),
+    )
 
     first = on_a_terminal(words, variables, interrupt=lambda frame: "step 1 of 2" in frame)
     first.compare(TEXTS / "interrupted.txt", *hidden, update=update_goldens)
