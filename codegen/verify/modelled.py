@@ -60,6 +60,7 @@ def modelled(card: str, folder: Path, *, linked: bool = False) -> Modelled:
     Raises ToolchainMissing when their packages, the model or patchelf are not there, InputOutputError when the folder
     cannot be written.
     """
+    folder = folder.absolute()  # programs are started elsewhere
     runtime = modelled_runtime(card)
     if not runtime.rocblas:
         raise ToolchainMissing("rocBLAS was not fetched, which --target model needs", remedy="make rocm-toolchain")

@@ -38,6 +38,13 @@ def test_linked_programs_find_the_names_that_they_ask_for(runtime: ModelledRunti
     assert (links / "librocblas.so").resolve().parent == tmp_path / "blas"
 
 
+@pytest.mark.usefixtures("runtime")
+def test_a_relative_folder_is_found_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert modelled("gfx942", Path("work")).folder == tmp_path / "work"
+    assert searched(Path("work"), linked=True)[-1] == str(tmp_path / "work/libraries")
+
+
 def test_programs_that_open_libraries_need_no_links(runtime: ModelledRuntime, tmp_path: Path) -> None:
     assert searched(tmp_path / "work", linked=False) == runtime.library_path.split(os.pathsep)
     assert not (tmp_path / "work").exists()
