@@ -75,6 +75,7 @@ test: export ATTACKS := $(or $(ATTACKS),200)
 # The acts left out build candle-core's tests once more, or another release.
 test: export ACTS := $(or $(ACTS),--except=rocm-tests --except=0.9.1)
 test: export MACHINE_CODE := $(or $(MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py matmul.py norm.py rope.py softmax.py))
+test: export OTHER_MACHINE_CODE := $(or $(OTHER_MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py softmax.py))
 test: export MODEL_TESTS := $(or $(MODEL_TESTS),tests/kernels/test_softmax.py)
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
