@@ -177,7 +177,10 @@ impl Instruction {
         lanes: u32,
     ) -> impl Iterator<Item = (&'static str, Used)> + 'a {
         let fields = self.format.fields.iter().filter(|field| !self.ignores(field.name));
-        fields.filter_map(move |field| Some((field.name, self.used(set, field.name, lanes)?)))
+        let named = fields.filter_map(move |field| Some((field.name, self.used(set, field.name, lanes)?)));
+        // Only sets with waves of 64 have such instructions.
+        let behind = self.destination_behind(set).map(|operand| ("sdst", Used { operand, bits: 64 }));
+        named.chain(behind)
     }
 
     /// The constant that an instruction of memory adds to its address.

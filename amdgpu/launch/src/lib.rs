@@ -163,6 +163,7 @@ pub unsafe extern "C" fn amdgpu_launch(
             arguments: arguments as u64,
             packet: 0,
             patience,
+            compares: true,
         };
         let packet = launch.packet_bytes();
         launch.packet = packet.as_ptr() as u64;
