@@ -61,7 +61,7 @@ class SkipGuard:
         """Notes marks that skip, so that collecting is enough to see what a whole run would end with."""
         for item in items:
             for mark in item.iter_markers("skipif"):
-                if mark.args[0] is True and not self.allowed.allows(item.nodeid):
+                if mark.args[:1] == (True,) and not self.allowed.allows(item.nodeid):
                     self.unlisted[item.nodeid] = mark.kwargs["reason"]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -95,10 +95,14 @@ def prepare_libraries(
 def _link_libraries(built: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for library in sorted(built.glob("lib*.so")):
-        link = folder / library.name
-        if not (link.is_symlink() and link.readlink() == library):
-            link.unlink(missing_ok=True)
-            link.symlink_to(library)
+        link_library(folder / library.name, library)
+
+
+def link_library(link: Path, library: Path) -> None:
+    """A link to a library, in place of one to another. Raises OSError."""
+    if not (link.is_symlink() and link.readlink() == library):
+        link.unlink(missing_ok=True)
+        link.symlink_to(library)
 
 
 def _list_kernels(architectures: Iterable[str], folder: Path) -> None:

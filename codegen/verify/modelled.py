@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from codegen import programs
 from codegen.amdgpu.runtime import modelled_runtime
 from codegen.errors import InputOutputError, ToolchainMissing, VerificationFailed
-from codegen.verify.hip_libraries import LIBRARY_PATH
+from codegen.verify.hip_libraries import LIBRARY_PATH, link_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -79,9 +79,7 @@ def _plain_names(folders: Iterable[Path], to: Path) -> Path:
     try:
         to.mkdir(parents=True, exist_ok=True)
         for library in sorted(library for folder in folders for library in folder.glob("lib*.so.*")):
-            link = to / f"{library.name.partition('.so.')[0]}.so"
-            link.unlink(missing_ok=True)
-            link.symlink_to(library.resolve())
+            link_library(to / f"{library.name.partition('.so.')[0]}.so", library.resolve())
     except OSError as error:
         raise InputOutputError(
             f"cannot link AMD's libraries in {to}: {error.strerror}", remedy="make the folder writable"

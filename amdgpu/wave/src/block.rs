@@ -102,7 +102,7 @@ impl<'a> Block<'a> {
                 None => wave.waits.note(&step.awaited),
             };
             let done = noted.and_then(|()| match &mut twin {
-                Some(twin) => twin.execute(execute, (program, step), wave, (lds, twins_lds), memory),
+                Some(twin) => twin.execute((program, step), wave, (lds, twins_lds), memory),
                 None => execute(program, step, wave, lds, memory),
             });
             done.map_err(|what| fault(format!("{name}: {what}")))?;
@@ -112,7 +112,8 @@ impl<'a> Block<'a> {
     }
 }
 
-fn execute(
+/// Executes an instruction of a wave, with the block's LDS and memory.
+pub fn execute(
     program: &Program,
     step: &Step,
     wave: &mut Wave,

@@ -4,15 +4,13 @@
 //!
 //! The twin only does what uses registers that differ; of all others it has no values of its own.
 
+use crate::block::execute;
 use crate::memory::Memory;
 use crate::program::{Program, Step};
 use crate::registers::{Register, Registers};
 use crate::role::Role;
 use crate::state::Wave;
 use crate::vector::Done;
-
-/// Executes an instruction of a wave, with the block's LDS and memory.
-pub type Execute = fn(&Program, &Step, &mut Wave, &mut dyn Memory, &mut dyn Memory) -> Done;
 
 /// The twin of a wave.
 #[derive(Debug)]
@@ -50,7 +48,6 @@ impl Twin {
     /// What is wrong with the instruction, or what depends on something that was left.
     pub fn execute<'a>(
         &mut self,
-        execute: Execute,
         (program, step): (&Program, &Step),
         wave: &mut Wave,
         (lds, left): (&'a mut (dyn Memory + 'a), &mut [u8]),
