@@ -33,7 +33,10 @@ fn gpus(test: &str) -> Option<usize> {
 
 fn weights(test: &str) -> Result<(Vec<PathBuf>, Shape)> {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.safetensors"));
-    let shape = model::write_random(&file)?;
+    // Programs that run for other GPUs at this time write the same file, and read it.
+    let own = file.with_extension(std::process::id().to_string());
+    let shape = model::write_random(&own)?;
+    std::fs::rename(own, &file)?;
     Ok((vec![file], shape))
 }
 

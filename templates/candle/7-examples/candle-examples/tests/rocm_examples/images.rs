@@ -1,6 +1,6 @@
 //! A convolutional network that classifies an image.
 
-use crate::program::{folder, run_on_both};
+use crate::program::{run_on_both, Folder};
 use crate::weights::{numbers, weight};
 use candle::{DType, Device, Result, Tensor};
 use candle_nn::{VarBuilder, VarMap};
@@ -43,7 +43,7 @@ fn classes(printed: &str) -> Vec<(&str, f32)> {
 
 #[test]
 fn resnet() -> Result<()> {
-    let data = folder("resnet-data");
+    let data = Folder::new("resnet-data");
     let (image, model) = (data.join("image.png"), data.join("resnet18.safetensors"));
     write_image(&image)?;
     write_weights(&model)?;
@@ -57,7 +57,6 @@ fn resnet() -> Result<()> {
             &format!("--image={}", image.display()),
         ],
     );
-    std::fs::remove_dir_all(data)?; // 47 MB
 
     let (expected, found) = (classes(&on_cpu), classes(&on_rocm));
     println!("{expected:?}");

@@ -1,6 +1,6 @@
 //! Training of small networks on made-up digits, and their accuracy.
 
-use crate::program::{compiled_kernels, folder, run};
+use crate::program::{compiled_kernels, run, Folder};
 use crate::weights::weight;
 use candle::{DType, Device, Result, Tensor, D};
 use candle_nn::{loss, ops, Linear, Module, Optimizer, VarBuilder, VarMap, SGD};
@@ -83,7 +83,7 @@ fn train_on_cpu(
 
 #[test]
 fn mnist_training_mlp() -> Result<()> {
-    let (kernels, data) = (folder("mnist-kernels"), folder("mnist-data"));
+    let (kernels, data) = (Folder::new("mnist-kernels"), Folder::new("mnist-data"));
     let train = made_digits(&data, "train", 60)?;
     let test = made_digits(&data, "t10k", 20)?;
     let shapes: [(&str, &[usize]); 4] = [
@@ -173,7 +173,10 @@ fn scores_on_cpu(weights: &HashMap<String, Tensor>, images: &Tensor) -> Result<T
 fn mnist_training_cnn() -> Result<()> {
     const TEST: usize = 20;
     const WRONG: usize = 5;
-    let (kernels, data) = (folder("mnist-cnn-kernels"), folder("mnist-cnn-data"));
+    let (kernels, data) = (
+        Folder::new("mnist-cnn-kernels"),
+        Folder::new("mnist-cnn-data"),
+    );
     let shapes: [(&str, &[usize]); 8] = [
         ("c1.weight", &[32, 1, 5, 5]),
         ("c1.bias", &[32]),

@@ -1,6 +1,6 @@
 //! Language models that generate text, one attending and one recurrent.
 
-use crate::program::{folder, run_on_both};
+use crate::program::{run_on_both, Folder};
 use crate::weights::{numbers, weight};
 use candle::{Device, Result, Tensor};
 use serde_json::json;
@@ -96,7 +96,7 @@ fn write_llama(folder: &Path) -> PathBuf {
 
 #[test]
 fn llama2_c_generates() {
-    let data = folder("llama2-c-data");
+    let data = Folder::new("llama2-c-data");
 
     let (on_cpu, on_rocm) = run_on_both(
         "llama2-c",
@@ -116,7 +116,7 @@ fn llama2_c_generates() {
 
 #[test]
 fn llama2_c_evaluates() {
-    let data = folder("llama2-c-eval-data");
+    let data = Folder::new("llama2-c-eval-data");
     let tokens = numbers("tokens", 4 * LENGTH + 1).into_iter();
     let tokens = tokens.map(|x| ((x + 1.) / 2. * VOCABULARY as f32) as u16);
     let bytes = tokens.flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
@@ -197,7 +197,7 @@ fn write_mamba(file: &Path) -> Result<()> {
 
 #[test]
 fn mamba() -> Result<()> {
-    let data = folder("mamba-data");
+    let data = Folder::new("mamba-data");
     let (config, model) = (data.join("config.json"), data.join("model.safetensors"));
     let sizes = json!({
         "d_model": MODEL,
