@@ -59,26 +59,38 @@ CANDLE_DEVICE void gather_by(T *__restrict__ y, const T *__restrict__ x, const I
   }
 }
 
-// The same of rows that are no whole packs: LANES results lie in one row, or in two. Indices are contiguous.
+// The same of rows that are no whole packs: LANES results lie in one row, or in two.
 template <u32 LANES, class T>
 CANDLE_DEVICE void gather_across(T *__restrict__ y, const T *__restrict__ x, const Ids &ids, i64 stride,
                                  const Layout<2> &layout) {
   const u32 packs = layout.count / LANES, length = layout.dims[0].size;
-  const i64 step = layout.strides[0][0];
+  const i64 step = layout.strides[0][0], ids_step = layout.strides[1][0];
+  const bool one_by_one = layout.flat >> 1 & 1; // indices as elements
   for (u64 p = thread_in_grid(); p <= packs; p += threads_of_grid()) {
     const u32 at = u32(p) * LANES;
     if (p == packs) {
 #pragma unroll 1
       for (u32 i = at; i < layout.count; ++i) {
-        const i64 index = read_index(ids, i);
-        y[i] = index == NO_INDEX ? T(0) : x[offsets_at(layout, i).of[0] + index * stride];
+        const Offsets<2> offsets = offsets_at(layout, i);
+        const i64 index = read_index(ids, offsets.of[1]);
+        y[i] = index == NO_INDEX ? T(0) : x[offsets.of[0] + index * stride];
       }
       break;
     }
-    const Indices<LANES> indices = read_indices<LANES>(ids, at, 1);
     const u32 of_row = length - (at - layout.dims[0].divide(at) * length); // up to the row's end
-    const i64 row = offsets_at(layout, at).of[0];
-    const i64 next = of_row < LANES ? offsets_at(layout, at + of_row).of[0] - of_row * step : row;
+    const Offsets<2> own = offsets_at(layout, at);
+    const Offsets<2> behind = of_row < LANES ? offsets_at(layout, at + of_row) : own;
+    const i64 row = own.of[0], next = of_row < LANES ? behind.of[0] - of_row * step : row;
+    Indices<LANES> indices;
+    if (one_by_one) {
+      indices = read_indices<LANES>(ids, at, 1);
+    } else {
+      i64 places[LANES];
+#pragma unroll
+      for (u32 l = 0; l < LANES; ++l)
+        places[l] = l < of_row ? own.of[1] + l * ids_step : behind.of[1] + (l - of_row) * ids_step;
+      indices = read_indices(ids, places);
+    }
     Pack<T, LANES> read;
 #pragma unroll
     for (u32 l = 0; l < LANES; ++l) {
@@ -156,9 +168,12 @@ CANDLE_DEVICE bool in_whole_packs(const Layout<2> &layout) {
 
 template <class T>
 CANDLE_DEVICE void gather(T *y, const T *x, const Ids &ids, i64 stride, const Layout<2> &layout) {
+  constexpr u32 ACROSS = sizeof(T) <= 2 ? 8 : 4;
   if (in_whole_packs<4>(layout)) {
     gather_by<4>(y, x, ids, stride, layout);
-  } else if (layout.rank > 0 && layout.dims[0].size >= 4 && layout.flat >> 1 & 1) {
+  } else if (layout.rank > 0 && layout.dims[0].size >= ACROSS) {
+    gather_across<ACROSS>(y, x, ids, stride, layout);
+  } else if (layout.rank > 0 && layout.dims[0].size > 4) {
     gather_across<4>(y, x, ids, stride, layout);
   } else {
     gather_by<1>(y, x, ids, stride, layout);

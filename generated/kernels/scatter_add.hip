@@ -95,7 +95,7 @@ CANDLE_DEVICE void add_in_lds(T *__restrict__ y, const T *__restrict__ x, const 
       const u32 cell = cell_of(u32(index));
       bool waits = index != NO_INDEX;
       while (__syncthreads_or(waits)) {
-        const u32 bid = ++round * 256 + (256 - 1 - threadIdx.x);
+        const u32 bid = ++round * blockDim.x + (blockDim.x - 1 - threadIdx.x);
         if (waits) atomicMax(&bids[cell], bid);
         __syncthreads();
         if (waits && bids[cell] == bid) {
@@ -182,32 +182,32 @@ scatter_add_f8e4m3_columns(f8e4m3 *y, const f8e4m3 *x, Ids ids, i64 stride, u32 
                            Layout<3> columns) {
   add_columns(y, x, ids, stride, n, x_step, ids_step, columns);
 }
-CANDLE_KERNEL(256) scatter_add_u8_lds(u8 *y, const u8 *x, Ids ids, Columns columns) { add_in_lds(y, x, ids, columns); }
-CANDLE_KERNEL(256) scatter_add_u32_lds(u32 *y, const u32 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_u8_lds(u8 *y, const u8 *x, Ids ids, Columns columns) { add_in_lds(y, x, ids, columns); }
+CANDLE_KERNEL(1024) scatter_add_u32_lds(u32 *y, const u32 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_i16_lds(i16 *y, const i16 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_i16_lds(i16 *y, const i16 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_i32_lds(i32 *y, const i32 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_i32_lds(i32 *y, const i32 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_i64_lds(i64 *y, const i64 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_i64_lds(i64 *y, const i64 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_bf16_lds(bf16 *y, const bf16 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_bf16_lds(bf16 *y, const bf16 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_f16_lds(f16 *y, const f16 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_f16_lds(f16 *y, const f16 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_f32_lds(f32 *y, const f32 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_f32_lds(f32 *y, const f32 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_f64_lds(f64 *y, const f64 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_f64_lds(f64 *y, const f64 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
-CANDLE_KERNEL(256) scatter_add_f8e4m3_lds(f8e4m3 *y, const f8e4m3 *x, Ids ids, Columns columns) {
+CANDLE_KERNEL(1024) scatter_add_f8e4m3_lds(f8e4m3 *y, const f8e4m3 *x, Ids ids, Columns columns) {
   add_in_lds(y, x, ids, columns);
 }
 

@@ -161,34 +161,37 @@ CANDLE_DEVICE void softmax_held_rows(T *__restrict__ y, const T *__restrict__ x,
            [&](RowOut<T> to, RowIn<T> from, bool mine) { softmax_held<T>(to, Row(from, rows.length, team), mine); });
 }
 
-// The softmax of a row of single elements. Where there is none, -inf stands, of which e^x is 0.
-template <class T>
-CANDLE_DEVICE void softmax_staged(StagedOut<T> y, StagedRow<T> row) {
+// The softmax of a row that lanes of a wave share, with -inf where there is no element, of which e^x is 0.
+template <class T, class Row>
+CANDLE_DEVICE void softmax_in_wave(StagedOut<T> y, Row row) {
   using Value = Wide<T>;
   Value max = Type<Value>::lowest, sum = 0;
   row.each_value([&](Value x) { max = Larger()(max, x); });
-  max = row.team.reduce(max, Type<Value>::lowest, Larger());
+  max = wave_reduce(max, Larger(), row.team.width);
   row.each_value([&](Value &x) { sum += x = exp_for<T>(x - max); });
-  const Value scale = 1 / row.team.reduce(sum, Value(0), Add());
+  const Value scale = 1 / wave_reduce(sum, Add(), row.team.width);
   row.each_value([&](Value &x) { x *= scale; });
   row.each_pack([&](const auto &x, PackPlace place) { y.store(place, narrowed<T>(x)); });
 }
 
-// Traffic: one read and one write of each element, neighbours of a wave together.
-template <class T>
-CANDLE_DEVICE void softmax_single_rows(T *__restrict__ y, const T *__restrict__ x, const Rows &rows) {
+// Traffic: one read and one write of each element, neighbours of a team together.
+template <u32 UNIT, class T>
+CANDLE_DEVICE void softmax_rows_of_units(T *__restrict__ y, const T *__restrict__ x, const Rows &rows) {
   const Team team{rows.width};
-  for_rows(y, x, rows, team, [&](RowOut<T> to, RowIn<T> from, bool mine) {
-    const u32 length = mine ? u32(rows.length) : 0;
-    const StagedOut<T> out{to.tile + to.offset};
-    softmax_staged(out, StagedRow<T>(from.tile + from.offset, length, team, Type<Wide<T>>::lowest));
+  with_reads<UNITS_HELD<T>>(u32(rows.length) / UNIT, team, [&](auto reads) {
+    for_rows(y, x, rows, team, [&](RowOut<T> to, RowIn<T> from, bool mine) {
+      const u32 length = mine ? u32(rows.length) : 0;
+      const RowOfUnits<T, UNIT, decltype(reads)::count> row(from.tile + from.offset, length, team,
+                                                            Type<Wide<T>>::lowest);
+      softmax_in_wave(StagedOut<T>{to.tile + to.offset}, row);
+    });
   });
 }
 
 // Traffic: one read and one write of each element, in whole packs, whatever a row's length is.
 template <class T>
 CANDLE_DEVICE void softmax_staged_rows(T *__restrict__ y, const T *__restrict__ x, const Rows &rows, u32 at_once) {
-  const auto work = [](StagedOut<T> to, StagedRow<T> row, bool) { softmax_staged(to, row); };
+  const auto work = [](StagedOut<T> to, StagedRow<T> row, bool) { softmax_in_wave(to, row); };
   for_staged_rows<16384, 256>(y, x, rows, at_once, work, Type<Wide<T>>::lowest);
 }
 
@@ -306,8 +309,15 @@ CANDLE_KERNEL(256) softmax_f32_staged(f32 *y, const f32 *x, Rows rows, u32 at_on
 CANDLE_KERNEL(256) softmax_f64_staged(f64 *y, const f64 *x, Rows rows, u32 at_once) {
   softmax_staged_rows(y, x, rows, at_once);
 }
-CANDLE_KERNEL(256) softmax_wide_f32_single(f32 *y, const f32 *x, Rows rows) { softmax_single_rows(y, x, rows); }
-CANDLE_KERNEL(256) softmax_wide_f64_single(f64 *y, const f64 *x, Rows rows) { softmax_single_rows(y, x, rows); }
+CANDLE_KERNEL(256) softmax_bf16_single(bf16 *y, const bf16 *x, Rows rows) { softmax_rows_of_units<1>(y, x, rows); }
+CANDLE_KERNEL(256) softmax_f16_single(f16 *y, const f16 *x, Rows rows) { softmax_rows_of_units<1>(y, x, rows); }
+CANDLE_KERNEL(256) softmax_f32_single(f32 *y, const f32 *x, Rows rows) { softmax_rows_of_units<1>(y, x, rows); }
+CANDLE_KERNEL(256) softmax_f64_single(f64 *y, const f64 *x, Rows rows) { softmax_rows_of_units<1>(y, x, rows); }
+CANDLE_KERNEL(256) softmax_paired_bf16_single(bf16 *y, const bf16 *x, Rows rows) {
+  softmax_rows_of_units<2>(y, x, rows);
+}
+CANDLE_KERNEL(256) softmax_paired_f16_single(f16 *y, const f16 *x, Rows rows) { softmax_rows_of_units<2>(y, x, rows); }
+CANDLE_KERNEL(256) softmax_paired_f32_single(f32 *y, const f32 *x, Rows rows) { softmax_rows_of_units<2>(y, x, rows); }
 CANDLE_KERNEL(1024) softmax_bf16_streamed(bf16 *y, const bf16 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }
 CANDLE_KERNEL(1024) softmax_f16_streamed(f16 *y, const f16 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }
 CANDLE_KERNEL(1024) softmax_f32_streamed(f32 *y, const f32 *x, Rows rows) { softmax_streamed_rows(y, x, rows); }

@@ -1515,6 +1515,8 @@ pub(crate) mod scatter_add {
     use super::*;
 
     pub(crate) const BLOCK: usize = 256;
+    pub(crate) const LDS_BLOCK: usize = 1024;
+    pub(crate) const SHORTEST: usize = 12;
     pub(crate) const SHORT: usize = 32;
     pub(crate) const ROWS: usize = 32;
     pub(crate) const WALK: usize = 131072;
@@ -1574,6 +1576,7 @@ pub(crate) mod sdpa {
     pub(crate) const MATRIX_PACK: usize = 8;
     pub(crate) const WIDE: usize = 128;
     pub(crate) const MATRIX_LEAST_KEYS: usize = 64;
+    pub(crate) const WIDE_LEAST_KEYS: usize = 32;
     pub(crate) const LEAST_PARTS: usize = 4;
     pub(crate) const WIDE_SPLIT_STEP: usize = 32;
     pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 2]);
@@ -1769,7 +1772,9 @@ pub(crate) mod softmax {
     pub(crate) const HELD_PACKED: usize = 64;
     pub(crate) const UNALIGNED_PACKED: usize = 48;
     pub(crate) const STAGE: usize = 16384;
-    pub(crate) const SINGLE: usize = 128;
+    pub(crate) const UNITS: usize = 32;
+    pub(crate) const UNIT_READS: usize = 6;
+    pub(crate) const LEAST_TEAM: usize = 2;
     pub(crate) const LEAST_CHUNK: usize = 16384;
     pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 1]);
     pub(crate) const CHUNK_BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 1024]);
@@ -1789,7 +1794,7 @@ pub(crate) mod softmax {
             "totals",
             "chunks",
         ],
-        kernels: 34,
+        kernels: 39,
     };
 
     /// Rows of which a pack of 16 bytes has several, or one: a thread has all of them.
@@ -1800,7 +1805,7 @@ pub(crate) mod softmax {
     pub(crate) const FORM_UNALIGNED: usize = 2;
     /// Short rows that begin and end anywhere: a block has many of them in LDS.
     pub(crate) const FORM_STAGED: usize = 3;
-    /// Rows that begin and end anywhere: neighbouring lanes have neighbouring elements.
+    /// Rows that begin and end anywhere, and that lanes of a wave share: neighbours have neighbouring elements.
     pub(crate) const FORM_SINGLE: usize = 4;
     /// A row to a wave or a block, of any length and alignment.
     pub(crate) const FORM_STREAMED: usize = 5;
@@ -1815,7 +1820,7 @@ pub(crate) mod softmax {
         name: "softmax",
         first: 0,
         types: &[WIDE_FLOAT],
-        variants: &[0, 1, 2, 3, 5, 6, 7],
+        variants: &[0, 1, 2, 3, 4, 5, 6, 7],
         distinct: false,
     };
 
@@ -1823,24 +1828,24 @@ pub(crate) mod softmax {
     pub(crate) const SOFTMAX_PACKED: Op = Op {
         family: FAMILY,
         name: "softmax_packed",
-        first: 28,
+        first: 32,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
         variants: &[1, 2],
         distinct: false,
     };
 
-    /// Rows that a wave or fewer lanes share, and that begin and end anywhere, of types of 4 or 8 bytes.
-    pub(crate) const SOFTMAX_WIDE: Op = Op {
+    /// Rows that consist of pairs of elements, which are read at once.
+    pub(crate) const SOFTMAX_PAIRED: Op = Op {
         family: FAMILY,
-        name: "softmax_wide",
-        first: 32,
-        types: &[TypeSet::of(&[Element::F32, Element::F64])],
+        name: "softmax_paired",
+        first: 36,
+        types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
         variants: &[4],
         distinct: false,
     };
 
     /// All ops of the family.
-    pub(crate) const OPS: &[Op] = &[SOFTMAX, SOFTMAX_PACKED, SOFTMAX_WIDE];
+    pub(crate) const OPS: &[Op] = &[SOFTMAX, SOFTMAX_PACKED, SOFTMAX_PAIRED];
 }
 
 /// Elementwise functions of one tensor, y[i] = f(x[i]).

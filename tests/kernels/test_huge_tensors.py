@@ -243,13 +243,21 @@ LINES = {
         absolute=LEAST_F16,
     ),
     "softmax-single": Case(
-        "softmax_wide_f32_single", (rows("f32", 127, 34 * M),), softmax, (Dealing(per_block=16),), tolerance=F32
+        "softmax_f32_single", (rows("f32", 127, 34 * M),), softmax, (Dealing(per_block=8),), tolerance=F32
+    ),
+    "softmax-paired": Case(
+        "softmax_paired_f16_single",
+        (rows("f16", 126, 34 * M),),
+        softmax,
+        (Dealing(per_block=16),),
+        tolerance=F16,
+        absolute=LEAST_F16,
     ),
     "softmax-staged": Case(
         "softmax_f16_staged",
-        (rows("f16", 127, 34 * M),),
+        (rows("f16", 31, 138 * M),),
         softmax,
-        (Dealing(per_block=64),),
+        (Dealing(per_block=256),),
         tolerance=F16,
         absolute=LEAST_F16,
     ),

@@ -75,8 +75,8 @@ CANDLE_DEVICE Indices<LANES> read_indices(const Ids &ids, i64 at, i64 stride) {
 }
 
 // The indices at LANES places.
-template <u32 LANES>
-CANDLE_DEVICE Indices<LANES> read_indices(const Ids &ids, const u32 (&places)[LANES]) {
+template <u32 LANES, class Place>
+CANDLE_DEVICE Indices<LANES> read_indices(const Ids &ids, const Place (&places)[LANES]) {
   return checked(ids, with_numbers(ids, [&](const auto *data) {
                    Indices<LANES> indices;
 #pragma unroll

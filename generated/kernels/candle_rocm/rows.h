@@ -284,11 +284,20 @@ private:
   CANDLE_DEVICE PackPlace place_of_single() const { return {team.member() < head ? 0 : packs.length, team.member()}; }
 };
 
+// The number, of which compilers for AMD do not know that it is the same: they would keep a mask for each comparison
+// with it from one visit to the next, for which there are not enough registers.
+CANDLE_DEVICE u32 anew(u32 number) {
+#if defined(__AMDGCN__)
+  asm("" : "+v"(number));
+#endif
+  return number;
+}
+
 // Elements of a row in LDS that a member keeps in registers.
 template <class T>
 constexpr u32 STAGED = 32 / sizeof(Wide<T>);
 
-// A row in LDS, or in memory, of up to STAGED elements for each member, which take them in turn.
+// A row in LDS, of up to STAGED elements for each member, which take them in turn.
 template <class T>
 struct StagedRow {
   static constexpr u32 LANES = 1;
@@ -317,12 +326,7 @@ struct StagedRow {
 
   template <class F>
   CANDLE_DEVICE void each_pack(F visit) {
-    // Compilers for AMD would keep a mask for each k from one visit to the next, for which there are not enough
-    // registers.
-    u32 length = this->length;
-#if defined(__AMDGCN__)
-    asm("" : "+v"(length));
-#endif
+    const u32 length = anew(this->length);
 #pragma unroll
     for (u32 k = 0; k < STAGED<T>; ++k) {
       if (place_of(k) < length) visit(values[k], PackPlace{0, place_of(k)});
@@ -333,12 +337,81 @@ private:
   CANDLE_DEVICE u32 place_of(u32 k) const { return team.member() + k * team.width; }
 };
 
-// Where a row of single elements goes, in LDS or in memory.
+// A row in memory of which a member takes every width-th unit of UNIT neighbouring elements, READS at most.
+template <class T, u32 UNIT, u32 READS>
+struct RowOfUnits {
+  static constexpr u32 LANES = UNIT;
+  static constexpr bool PACKED = false;
+
+  Pack<Wide<T>, UNIT> units[READS];
+  u32 length; // of a row that is another team's, 0
+  Team team;
+
+  // Where there is no element, `fill` stands.
+  CANDLE_DEVICE RowOfUnits(const T *row, u32 length, Team team, Wide<T> fill) : length(length), team(team) {
+    Pack<T, UNIT> raw[READS];
+#pragma unroll // all loads are under way before the first is waited for
+    for (u32 k = 0; k < READS; ++k) {
+      if (place_of(k) < length) raw[k] = load_pack<UNIT>(row + place_of(k));
+    }
+#pragma unroll
+    for (u32 k = 0; k < READS; ++k) {
+#pragma unroll
+      for (u32 l = 0; l < UNIT; ++l) units[k].lane[l] = place_of(k) < length ? widen(raw[k].lane[l]) : fill;
+    }
+  }
+
+  // visit(a value), also what stands where there is no element: without a branch for each.
+  template <class F>
+  CANDLE_DEVICE void each_value(F visit) {
+#pragma unroll
+    for (u32 k = 0; k < READS; ++k) {
+#pragma unroll
+      for (u32 l = 0; l < UNIT; ++l) visit(units[k].lane[l]);
+    }
+  }
+
+  template <class F>
+  CANDLE_DEVICE void each_pack(F visit) {
+    const u32 length = anew(this->length);
+#pragma unroll
+    for (u32 k = 0; k < READS; ++k) {
+      if (place_of(k) < length) visit(units[k], PackPlace{0, place_of(k)});
+    }
+  }
+
+private:
+  CANDLE_DEVICE u32 place_of(u32 k) const { return (k * team.width + team.member()) * UNIT; }
+};
+
+// Units of a row that a member keeps in registers.
+template <class T>
+constexpr u32 UNITS_HELD = 32 / sizeof(Wide<T>);
+
+template <u32 COUNT>
+struct Reads {
+  static constexpr u32 count = COUNT;
+};
+
+// `use` with 4, 6 or 8 reads of a member, up to MOST, whichever a row of so many units takes. The branches are the
+// whole launch's.
+template <u32 MOST, u32 COUNT = least(4, MOST), class Use>
+CANDLE_DEVICE void with_reads(u32 units, Team team, Use use) {
+  if constexpr (COUNT < MOST) {
+    if (units > COUNT * team.width) return with_reads<MOST, COUNT + 2>(units, team, use);
+  }
+  use(Reads<COUNT>());
+}
+
+// Where a row goes, in LDS or in memory.
 template <class T>
 struct StagedOut {
   T *row;
 
-  CANDLE_DEVICE void store(PackPlace place, const Pack<T, 1> &element) const { row[place.own] = element.lane[0]; }
+  template <u32 LANES>
+  CANDLE_DEVICE void store(PackPlace place, const Pack<T, LANES> &pack) const {
+    store_pack<LANES>(row + place.own, pack);
+  }
 };
 
 // Neighbouring rows in LDS, BYTES at most. An element lies as far behind a boundary of 16 bytes as in x, so that memory

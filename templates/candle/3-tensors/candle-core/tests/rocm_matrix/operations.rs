@@ -526,7 +526,7 @@ fn indexed(made: &mut Vec<Operation>) {
     ]);
     // Few elements for each place, as many as LDS has room for, and places that are many more than elements.
     let added = [
-        ("few", 29, 11, 7),
+        ("few", 11, 11, 7),
         ("places", 67, 9, 41),
         ("spread", 67, 601, 7),
     ];

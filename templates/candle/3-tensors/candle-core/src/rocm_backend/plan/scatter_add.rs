@@ -2,7 +2,7 @@
 use super::family::Kernel;
 use super::ids::{targets, Indices, Space, Update};
 use super::launch::{Argument, Launch};
-use super::launcher::{Launcher, Refusal};
+use super::launcher::{Card, Launcher, Refusal};
 use super::table::{scatter_add as table, Element};
 use super::views::{Contiguous, Merged, View};
 
@@ -19,10 +19,12 @@ pub(crate) enum Adding {
 
 impl Adding {
     fn of(space: Space, size: usize, element: Element) -> Self {
-        if walks(space) {
+        if space.n <= table::SHORTEST || are_many(space) {
             Self::Columns
         } else if lds_pays(space, size) && width_in_lds(space, size, element).is_some() {
             Self::Lds
+        } else if space.n <= table::SHORT {
+            Self::Columns
         } else {
             Self::Atomic
         }
@@ -63,9 +65,9 @@ pub(super) fn add_at_indices<L: Launcher>(
     }
 }
 
-/// Whether threads that walk along columns are fast enough: short columns, or so many of them that the card is busy.
-fn walks(Space { left, n, right }: Space) -> bool {
-    n <= table::SHORT || (right >= table::ROWS && left * right >= table::WALK)
+/// Whether columns are so many that threads which walk along them keep the card busy.
+fn are_many(Space { left, right, .. }: Space) -> bool {
+    right >= table::ROWS && left * right >= table::WALK
 }
 
 /// Whether sums in LDS are worth it: the targets are not many more than the elements.
@@ -86,6 +88,22 @@ fn width_in_lds(space: Space, size: usize, element: Element) -> Option<usize> {
     let fitting = table::LDS / (size.max(1) * (std::mem::size_of::<u32>() + element.wide_size()));
     let width = wanted.min(1 << fitting.checked_ilog2()?);
     (width >= wanted.min(least)).then_some(width)
+}
+
+/// Threads of a block that sums `width` columns of `n` elements in LDS: more where there are too few blocks for the card,
+/// as long as a step has an element for each.
+fn threads_in_lds(blocks: usize, n: usize, width: usize, card: Card) -> usize {
+    let mut threads = table::BLOCK;
+    let pays = |threads: usize| {
+        threads <= table::LDS_BLOCK
+            && blocks * threads <= card.multiprocessors * table::LDS_BLOCK
+            && threads < 2 * n * width
+    };
+    // The bids of all rounds have 32 bits.
+    while pays(2 * threads) && 2 * threads * n <= table::BLOCK * table::MAX_STEPS {
+        threads *= 2;
+    }
+    threads
 }
 
 /// `candle::Columns`: columns whose targets fit into LDS.
@@ -146,8 +164,9 @@ fn add_in_lds<L: Launcher>(launcher: &L, update: &Update, kernel: Kernel) -> Res
     let cells = ids.size * width;
     let lds = cells.next_multiple_of(2) * std::mem::size_of::<u32>() + cells * element.wide_size();
     let blocks = left * right.div_ceil(width);
+    let threads = threads_in_lds(blocks, space.n, width, launcher.card());
     let launch = Launch::new(launcher, kernel).lds(lds);
-    let launch = launch.strided(blocks, table::BLOCK);
+    let launch = launch.strided(blocks, threads);
     let launch = launch.arg(y).arg(x).arg(&ids_argument).arg(&columns);
     // SAFETY: the arguments of LDS kernels, and LDS for their cells; x and the indices have an element for each of the
     // space, y for each index below `size`, and kernels leave out other indices.
@@ -221,20 +240,24 @@ mod tests {
 
     #[test]
     fn threads_walk_along_short_or_many_columns() {
+        let adding = |(left, n, right), size| Adding::of(space(left, n, right), size, Element::F32);
+        let shortest = table::SHORTEST;
         for (sizes, expected) in [
-            ((1, 32, 1), true),
-            ((1, 33, 1), false),
-            ((4096, 33, 32), true),
-            ((4095, 33, 32), false),
-            ((5000, 33, 31), false),
-            ((1, 33, 131_072), true),
+            ((1, shortest, 1), Adding::Columns),
+            ((1, shortest + 1, 1), Adding::Lds),
+            ((4096, 33, 32), Adding::Columns),
+            ((4095, 33, 32), Adding::Lds),
+            ((5000, 33, 31), Adding::Lds),
+            ((1, 33, 131_072), Adding::Columns),
         ] {
-            let (left, n, right) = sizes;
-            let space = space(left, n, right);
-            assert_eq!(walks(space), expected, "{sizes:?}");
-            let columns = Adding::of(space, 9, Element::F32) == Adding::Columns;
-            assert_eq!(columns, expected, "{sizes:?}");
+            assert_eq!(adding(sizes, 9), expected, "{sizes:?}");
         }
+        // Short ones as well, where LDS does not pay or has no room.
+        assert_eq!(adding((1, 32, 1), 8 * 32 + 1), Adding::Columns);
+        assert_eq!(adding((1, 33, 1), 8 * 33 + 1), Adding::Atomic);
+        assert_eq!(adding((1, 32, 64), 32 * 8), Adding::Lds);
+        let wide = |n| Adding::of(space(1, n, 64), 8 * 32, Element::F64);
+        assert_eq!([wide(32), wide(33)], [Adding::Lds, Adding::Lds]);
     }
 
     #[test]
@@ -284,6 +307,27 @@ mod tests {
         assert_eq!(adding(40, 1, 321), Adding::Atomic);
         assert_eq!(adding(table::MAX_STEPS, 1, 9), Adding::Lds);
         assert_eq!(adding(table::MAX_STEPS + 1, 1, 9), Adding::Atomic);
+    }
+
+    #[test]
+    fn few_blocks_have_more_threads() {
+        let card = Card {
+            wave_size: 64,
+            multiprocessors: 100,
+        };
+        let threads = |blocks, n, width| threads_in_lds(blocks, n, width, card);
+        assert_eq!(threads(100, 5000, 1), 1024);
+        assert_eq!(threads(101, 5000, 1), 512);
+        assert_eq!(threads(201, 5000, 1), 256);
+        // No more than a step has elements.
+        assert_eq!(threads(1, 512, 1), 512);
+        assert_eq!(threads(1, 513, 1), 1024);
+        assert_eq!(threads(1, 40, 32), 1024);
+        assert_eq!(threads(1, 40, 1), 256);
+        // No more than the bids of all rounds have numbers for.
+        assert_eq!(threads(1, table::MAX_STEPS / 4, 1), 1024);
+        assert_eq!(threads(1, table::MAX_STEPS / 4 + 1, 1), 512);
+        assert_eq!(threads(1, table::MAX_STEPS, 1), 256);
     }
 
     #[test]

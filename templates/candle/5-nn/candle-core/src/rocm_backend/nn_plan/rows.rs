@@ -12,6 +12,8 @@ pub(super) struct Rows {
     pub(super) packed: bool,
     /// Whether a pack of 16 bytes, of which the first of all operands begins at a boundary, has whole rows and no other.
     pub(super) in_packs: bool,
+    /// Whether every row begins and ends at a boundary of two elements, and so does every result.
+    pub(super) paired: bool,
     /// Whether a row's result begins as far behind such a boundary as the row.
     pub(super) alike: bool,
 }
@@ -54,6 +56,20 @@ pub(super) enum Dealt {
     Beyond,
 }
 
+/// How lanes share a row that they read in units of a few elements: numbers of the kernel table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharing {
+    /// Units that a lane reads at most where more lanes can share the row.
+    pub(super) reads: usize,
+    /// Lanes that share a row at least, for each byte of an element.
+    pub(super) least: usize,
+}
+
+/// Bytes of a row's units that a member keeps in registers, if a unit is one element of the type that it computes in:
+/// `candle::UNITS_HELD`.
+const UNITS_BYTES: usize = 32;
+/// Bytes of a row that a member reads at most: more are better read in whole packs.
+const READ_BYTES: usize = 48;
 /// Bytes of a row in LDS that a member keeps in registers, in the type that it computes in: `candle::STAGED`.
 const STAGED_BYTES: usize = 32;
 /// Blocks of a multiprocessor that rows in LDS are dealt to, where rows are few.
@@ -73,6 +89,10 @@ impl Rows {
             element: x.element,
             packed: aligned && bytes.is_multiple_of(PACK),
             in_packs: aligned && bytes != 0 && PACK.is_multiple_of(bytes),
+            paired: length.is_multiple_of(2)
+                && [x.start, y]
+                    .iter()
+                    .all(|start| start.is_multiple_of(2 * x.element.size())),
             alike: x.start.lies_like(y, PACK),
         }
     }
@@ -112,7 +132,7 @@ impl Rows {
     /// enough for that.
     ///
     /// Where rows are many, a member holds as much as it can if more than a wave is needed: it has many loads under
-    /// way. Where they do not fill the card, a member takes one pack, and many members work at a time.
+    /// way. Where they do not fill the card, a member takes as few packs as it can while all rows are worked at at once.
     fn held_teams(&self, holding: Holding, card: Card) -> Option<Teams> {
         if !self.alike {
             return None;
@@ -124,8 +144,16 @@ impl Rows {
         if packs <= card.wave_size * if few { 1 } else { of_wave } {
             return Some(Teams::of_lanes(packs, card, holding.block));
         }
-        let taken = if few { 1 } else { of_block };
-        let width = packs.div_ceil(taken).next_power_of_two();
+        let least = packs.div_ceil(of_block).next_power_of_two();
+        let mut width = if few {
+            packs.next_power_of_two()
+        } else {
+            least
+        };
+        while width > least && self.count * width > card.multiprocessors * 2 * holding.largest_block
+        {
+            width /= 2;
+        }
         let width = width.max(2 * card.wave_size).min(holding.largest_block);
         (packs <= width * of_block).then_some(Teams::of_blocks(width))
     }
@@ -150,6 +178,30 @@ impl Rows {
         let in_block = teams.block / teams.width;
         let rounds = (at_once / in_block).max(1);
         Some((teams, at_once.min(rounds * in_block)))
+    }
+
+    /// Teams for rows that begin anywhere, whose members read `unit` elements at a time; `None` if the rows are packed or if
+    /// the registers of a wave do not hold one. Where rows are few, each member reads as little as it can.
+    pub(super) fn unit_teams(
+        &self,
+        unit: usize,
+        sharing: &Sharing,
+        holding: Holding,
+        card: Card,
+    ) -> Option<Teams> {
+        let held = UNITS_BYTES / self.element.wide_size();
+        let held = held.min(READ_BYTES / (unit * self.element.size()));
+        let units = self.length.div_ceil(unit);
+        if self.packed || units > card.wave_size * held {
+            return None;
+        }
+        let reads = match card.is_idle_with(self.count, holding.block) {
+            true => 1,
+            false => sharing.reads.min(held),
+        };
+        let least = sharing.least * self.element.size();
+        let width = units.div_ceil(reads).max(least);
+        Some(Teams::of_lanes(width, card, holding.block))
     }
 
     /// Teams that read their rows as often as they need them.
@@ -240,6 +292,10 @@ mod tests {
         assert_eq!(held(&[10, 1024]), Some(256));
         assert_eq!(held(&[10, 16384]), Some(1024));
         assert_eq!(held(&[10, 16388]), None);
+        // All rows at once: 104 multiprocessors have room for 208 blocks of 1024 threads.
+        assert_eq!(held(&[208, 4096]), Some(1024));
+        assert_eq!(held(&[209, 4096]), Some(512));
+        assert_eq!(held(&[417, 4096]), Some(256), "many");
         // At least two waves: rows of 65 packs, of which a thread of a block holds four, but one of a wave just one.
         let short = Holding {
             by_wave: 4,
@@ -269,6 +325,40 @@ mod tests {
         assert_eq!(staged(&[416, 9]), Some((64, 1)));
         assert_eq!(staged(&[8 * 416, 9]), Some((32, 8)));
         assert_eq!(staged(&[8 * 416 + 1, 9]), Some((32, 8)));
+    }
+
+    #[test]
+    fn lanes_share_rows_of_units_evenly() {
+        let sharing = Sharing { reads: 6, least: 2 };
+        let shared = |dims: &[usize], unit| {
+            let teams = rows(dims).unit_teams(unit, &sharing, HOLDING, CARD)?;
+            Some(teams.width)
+        };
+        let many = 1 << 20;
+        assert_eq!(shared(&[many, 13], 1), Some(8));
+        assert_eq!(shared(&[many, 25], 1), Some(8));
+        assert_eq!(shared(&[many, 97], 1), Some(32));
+        assert_eq!(shared(&[many, 98], 2), Some(16));
+        assert_eq!(shared(&[many, 12], 1), None, "in packs");
+        // A lane holds eight units, and a wave has 64 lanes.
+        assert_eq!(shared(&[many, 511], 1), Some(64));
+        assert_eq!(shared(&[many, 513], 1), None);
+        // Pairs are read six times at most.
+        assert_eq!(shared(&[many, 766], 2), Some(64));
+        assert_eq!(shared(&[many, 770], 2), None);
+        // Few rows: an element to a lane, as far as there are lanes.
+        assert_eq!(shared(&[10, 25], 1), Some(32));
+        assert_eq!(shared(&[10, 97], 1), Some(64));
+    }
+
+    #[test]
+    fn pairs_begin_and_end_at_boundaries() {
+        let odd = Pointer::NULL.offset(4);
+        let paired = |start, y, length| Rows::of(floats(start, &[3, length]), y, &[]).paired;
+        assert!(paired(Pointer::NULL, Pointer::NULL, 6));
+        assert!(!paired(Pointer::NULL, Pointer::NULL, 7));
+        assert!(!paired(odd, Pointer::NULL, 6) && !paired(Pointer::NULL, odd, 6));
+        assert!(paired(odd.offset(4), Pointer::NULL, 6));
     }
 
     #[test]

@@ -343,9 +343,12 @@ impl OnUnits {
 
     /// Of queries whose keys the block's waves share.
     fn split(&self) -> Dealing {
-        let step = match self.is_wide() {
-            true => table::WIDE_SPLIT_STEP,
-            false => table::MATRIX_SPLIT_STEP.on(self.tuning),
+        let (step, least_keys) = match self.is_wide() {
+            true => (table::WIDE_SPLIT_STEP, table::WIDE_LEAST_KEYS),
+            false => (
+                table::MATRIX_SPLIT_STEP.on(self.tuning),
+                table::MATRIX_LEAST_KEYS,
+            ),
         };
         let (height, rooms) = (table::MATRIX_TILE, table::MATRIX_ROOMS.on(self.tuning));
         let values = self.values(step, self.width.columns);
@@ -357,7 +360,7 @@ impl OnUnits {
         Dealing {
             block,
             blocks_per_processor: table::MATRIX_BLOCKS_PER_PROCESSOR.on(self.tuning),
-            least_keys: table::MATRIX_LEAST_KEYS,
+            least_keys,
         }
     }
 

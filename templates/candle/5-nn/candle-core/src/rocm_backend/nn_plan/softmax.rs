@@ -1,5 +1,5 @@
 //! Softmax along the last dimension.
-use super::rows::{Dealt, Holding, Rows};
+use super::rows::{Dealt, Holding, Rows, Sharing};
 use crate::rocm_backend::plan::table::{softmax as table, Element};
 use crate::rocm_backend::plan::{
     Contiguous, Kernel, Launch, Launcher, Pointer, Teams, Tuning, PACK,
@@ -31,11 +31,17 @@ pub(crate) fn softmax<L: Launcher>(
     if rows.in_packs {
         return softmax.of_packs(table::SOFTMAX.form(table::FORM_SHORT, &types)?);
     }
-    match rows.dealt(holding, card) {
-        Dealt::Staged(teams, _) if single(rows) => {
-            let kernel = table::SOFTMAX_WIDE.form(table::FORM_SINGLE, &types)?;
-            softmax.of_rows(kernel, teams, None)
+    if rows.length >= table::UNITS {
+        let (op, unit) = match rows.paired {
+            true => (&table::SOFTMAX_PAIRED, 2),
+            false => (&table::SOFTMAX, 1),
+        };
+        if let Some(teams) = rows.unit_teams(unit, &SHARING, holding, card) {
+            let kernel = op.form(table::FORM_SINGLE, &types)?;
+            return softmax.of_rows(kernel, teams, None);
         }
+    }
+    match rows.dealt(holding, card) {
         Dealt::Staged(teams, at_once) => {
             let kernel = table::SOFTMAX.form(table::FORM_STAGED, &types)?;
             softmax.of_rows(kernel, teams, Some(at_once))
@@ -62,10 +68,11 @@ pub(crate) fn softmax<L: Launcher>(
     }
 }
 
-/// Whether lanes that take single elements of a row move whole cache lines.
-fn single(rows: &Rows) -> bool {
-    rows.element.size() >= 4 && rows.length * rows.element.size() >= table::SINGLE
-}
+/// How lanes share a row that they read in units.
+const SHARING: Sharing = Sharing {
+    reads: table::UNIT_READS,
+    least: table::LEAST_TEAM,
+};
 
 fn holding(rows: &Rows, tuning: Tuning) -> Holding {
     let (by_wave, by_block) = match rows.element {
@@ -250,10 +257,18 @@ mod tests {
         assert_eq!(kernels(BF16, 64 * 16)?, ["softmax_packed_bf16_held"]);
         assert_eq!(kernels(F32, 64 * 8)?, ["softmax_f32_held"]);
         assert_eq!(kernels(F64, 64 * 8)?, ["softmax_f64_held"]);
-        // No packs: in LDS as long as a wave holds a row, then in registers as well.
-        assert_eq!(kernels(F16, 511)?, ["softmax_f16_staged"]);
+        // No packs: in LDS if they are short, in units as long as a wave holds a row, then in registers as well.
+        assert_eq!(kernels(F16, 31)?, ["softmax_f16_staged"]);
+        assert_eq!(kernels(F16, 33)?, ["softmax_f16_single"]);
+        assert_eq!(kernels(F16, 34)?, ["softmax_paired_f16_single"]);
+        assert_eq!(kernels(F32, 511)?, ["softmax_f32_single"]);
+        assert_eq!(kernels(F16, 1022)?, ["softmax_paired_f16_single"]);
+        assert_eq!(kernels(F32, 766)?, ["softmax_paired_f32_single"]);
+        assert_eq!(kernels(F32, 770)?, ["softmax_f32_unaligned"]);
+        assert_eq!(kernels(F64, 257)?, ["softmax_f64_unaligned"]);
+        assert_eq!(kernels(F16, 513)?, ["softmax_f16_unaligned"]);
         assert_eq!(kernels(F16, 1001)?, ["softmax_packed_f16_unaligned"]);
-        assert_eq!(kernels(F32, 1001)?, ["softmax_f32_unaligned"]);
+        assert_eq!(kernels(F32, 513)?, ["softmax_f32_unaligned"]);
         assert_eq!(kernels(F64, 8 * 1024 + 1)?, ["softmax_f64_unaligned"]);
         assert_eq!(kernels(F64, 8 * 1024 + 3)?, ["softmax_f64_streamed"]);
         // Rows longer than 1024 threads hold: in chunks, if they are few.
