@@ -340,9 +340,6 @@ private:
 // A row in memory of which a member takes every width-th unit of UNIT neighbouring elements, READS at most.
 template <class T, u32 UNIT, u32 READS>
 struct RowOfUnits {
-  static constexpr u32 LANES = UNIT;
-  static constexpr bool PACKED = false;
-
   Pack<Wide<T>, UNIT> units[READS];
   u32 length; // of a row that is another team's, 0
   Team team;
