@@ -24,33 +24,8 @@ Array = np.ndarray[Any, Any]
 TYPES = expand(("wide-float",))
 ULPS = 4
 
-LENGTHS = (
-    1,
-    2,
-    7,
-    31,
-    32,
-    33,
-    34,
-    63,
-    64,
-    65,
-    126,
-    254,
-    255,
-    256,
-    257,
-    382,
-    1000,
-    1024,
-    4096,
-    4099,
-    8201,
-    20011,
-    20016,
-    40000,
-    70003,
-)
+SHARED_IN_A_WAVE = (1, 2, 7, 31, 32, 33, 34, 63, 64, 65, 126, 254, 255, 256, 257, 382)
+LENGTHS = (*SHARED_IN_A_WAVE, 1000, 1024, 4096, 4099, 8201, 20011, 20016, 40000, 70003)
 """Around the sizes of packs, waves and blocks, packed or not; the last are cut into chunks where registers end."""
 
 

@@ -252,7 +252,7 @@ mod tests {
         ] {
             assert_eq!(adding(sizes, 9), expected, "{sizes:?}");
         }
-        // Short ones as well, where LDS does not pay or has no room.
+        // Short ones as well, where LDS does not pay.
         assert_eq!(adding((1, 32, 1), 8 * 32 + 1), Adding::Columns);
         assert_eq!(adding((1, 33, 1), 8 * 33 + 1), Adding::Atomic);
         assert_eq!(adding((1, 32, 64), 32 * 8), Adding::Lds);
