@@ -23,40 +23,81 @@ struct Strides {
   i64 outer, channel, row, column; // outer: of images, or of a kernel's first dimension
 };
 
-struct Convolution {
-  Divisor width, height;         // of the result
-  u32 pixels;                    // of the result, in all images
-  u32 out_channels, in_channels; // of a group's input
-  u32 groups;                    // of channels, each convolved by itself; one, where there are tiles
-  u32 in_height, in_width;
+// The window of a convolution or of a phase of a transposed one, its results, and its first elements.
+struct Window {
+  Divisor width, height; // of the result
+  u32 pixels;            // of the result, in all images
+  u32 depth;             // terms of a sum
   Divisor kernel_height, kernel_width;
+  u32 row_padding, column_padding; // modulo 2^32: a negative one cuts rows off
+  i64 input, kernel, output;
+};
+
+// What a launch computes: some windows, each for all groups of channels.
+struct Convolutions {
+  u32 out_channels, in_channels; // of a group
+  Divisor groups;                // each convolved by itself
+  u32 in_height, in_width;
   Divisor stride;
   u32 dilation;
-  u32 row_padding, column_padding; // modulo 2^32: a negative one cuts rows off
   Strides input, kernel, output;
+  Divisor count;
+  u32 most_pixels; // of a window
+  Window windows[16];
 };
+
+// A window; and of a block that has a tile, its group, and which part of each sum it has.
+struct Convolution {
+  const Convolutions &all;
+  const Window &own;
+  u32 group, part;
+
+  CANDLE_DEVICE explicit Convolution(const Convolutions &all, u32 window = 0, u32 group = 0, u32 part = 0)
+      : all(all), own(all.windows[window]), group(group), part(part) {}
+
+  CANDLE_DEVICE i64 input() const { return own.input + u64(group) * all.in_channels * all.input.channel; }
+  CANDLE_DEVICE i64 kernel() const { return own.kernel + u64(group) * all.out_channels * all.kernel.outer; }
+  CANDLE_DEVICE i64 output() const { return own.output + u64(group) * all.out_channels * all.output.channel; }
+};
+
+// Where the block's sums of a part begin, which are (parts, groups and windows, channels, pixels).
+CANDLE_DEVICE u64 sums_at(const Convolutions &all, u32 number, u32 channel) {
+  return (u64(number) * all.out_channels + channel) * all.most_pixels;
+}
+
+// The one of the block. Packed operands have one group. Compilers for NVIDIA find it once more at each call: in the end
+// it would have been kept in registers meanwhile, of which there are not enough.
+template <bool IS_PACKED>
+CANDLE_DEVICE Convolution own_of(const Convolutions &all) {
+  u32 number = blockIdx.z;
+#if defined(__CUDACC__)
+  asm volatile("" : "+r"(number));
+#endif
+  const u32 others = all.count.divide(number), part = IS_PACKED ? others : all.groups.divide(others);
+  return Convolution(all, number - others * all.count.size, IS_PACKED ? 0 : others - part * all.groups.size, part);
+}
 
 struct Pixel {
   u32 image, row, column;
 };
 
 CANDLE_DEVICE Pixel pixel_at(const Convolution &c, u32 number) {
-  const u32 rows = c.width.divide(number);
-  const u32 image = c.height.divide(rows);
-  return {image, rows - image * c.height.size, number - rows * c.width.size};
+  const u32 rows = c.own.width.divide(number);
+  const u32 image = c.own.height.divide(rows);
+  return {image, rows - image * c.own.height.size, number - rows * c.own.width.size};
 }
 
 CANDLE_DEVICE i64 element_at(const Convolution &c, const Pixel &pixel, u32 channel) {
-  const Strides &to = c.output;
-  return pixel.image * to.outer + channel * to.channel + pixel.row * to.row + pixel.column * to.column;
+  const Strides &to = c.all.output;
+  return c.output() + pixel.image * to.outer + channel * to.channel + pixel.row * to.row + pixel.column * to.column;
 }
 
 // `several(first)` for each CHANNELS output channels of a group that are this block's, `single(channel)` for those that
 // are left. Both get the group's number first.
 template <u32 CHANNELS, class Several, class Single>
 CANDLE_DEVICE void for_channels(const Convolution &c, Several several, Single single) {
-  const u32 of_group = c.out_channels / c.groups, items = (of_group + CHANNELS - 1) / CHANNELS;
-  for (u32 item = blockIdx.y; item < items * c.groups; item += gridDim.y) {
+  const u32 of_group = c.all.out_channels, items = (of_group + CHANNELS - 1) / CHANNELS;
+  for (u32 item = blockIdx.y; item < items * c.all.groups.size; item += gridDim.y) {
     const u32 group = item / items, first = group * of_group + (item - group * items) * CHANNELS;
     const u32 end = (group + 1) * of_group;
     if (end - first >= CHANNELS) {
@@ -73,20 +114,22 @@ CANDLE_DEVICE void convolve(T *__restrict__ y, const T *__restrict__ x, const T 
                             const Pixel &pixel, u32 group, u32 first_channel) {
   Wide<T> sums[CHANNELS] = {};
   // Above and left of the image these wrap to numbers far beyond its size.
-  const u32 top = pixel.row * c.stride.size - c.row_padding;
-  const u32 left = pixel.column * c.stride.size - c.column_padding;
-  const T *image = x + pixel.image * c.input.outer + u64(group) * c.in_channels * c.input.channel;
-  const T *weights = w + first_channel * c.kernel.outer;
-  for (u32 i = 0; i < c.in_channels; ++i, image += c.input.channel, weights += c.kernel.channel) {
-    for (u32 m = 0; m < c.kernel_height.size; ++m) {
-      const u32 row = top + m * c.dilation;
-      for (u32 n = 0; n < c.kernel_width.size; ++n) {
-        const u32 column = left + n * c.dilation;
-        const bool inside = row < c.in_height && column < c.in_width;
-        const Wide<T> value = inside ? widen(image[row * c.input.row + column * c.input.column]) : Wide<T>(0);
-        const T *weight = weights + m * c.kernel.row + n * c.kernel.column;
+  const u32 top = pixel.row * c.all.stride.size - c.own.row_padding;
+  const u32 left = pixel.column * c.all.stride.size - c.own.column_padding;
+  const T *image =
+      x + c.input() + pixel.image * c.all.input.outer + u64(group) * c.all.in_channels * c.all.input.channel;
+  const T *weights = w + c.kernel() + first_channel * c.all.kernel.outer;
+  for (u32 i = 0; i < c.all.in_channels; ++i, image += c.all.input.channel, weights += c.all.kernel.channel) {
+    for (u32 m = 0; m < c.own.kernel_height.size; ++m) {
+      const u32 row = top + m * c.all.dilation;
+      for (u32 n = 0; n < c.own.kernel_width.size; ++n) {
+        const u32 column = left + n * c.all.dilation;
+        const bool inside = row < c.all.in_height && column < c.all.in_width;
+        const Wide<T> value = inside ? widen(image[row * c.all.input.row + column * c.all.input.column]) : Wide<T>(0);
+        const T *weight = weights + m * c.all.kernel.row + n * c.all.kernel.column;
 #pragma unroll
-        for (u32 k = 0; k < CHANNELS; ++k) sums[k] = multiply_add(value, widen(weight[k * c.kernel.outer]), sums[k]);
+        for (u32 k = 0; k < CHANNELS; ++k)
+          sums[k] = multiply_add(value, widen(weight[k * c.all.kernel.outer]), sums[k]);
       }
     }
   }
@@ -97,7 +140,7 @@ CANDLE_DEVICE void convolve(T *__restrict__ y, const T *__restrict__ x, const T 
 template <class T>
 CANDLE_DEVICE void conv2d(T *y, const T *x, const T *w, const Convolution &c) {
   const u32 number = blockIdx.x * blockDim.x + threadIdx.x;
-  if (number >= c.pixels) return;
+  if (number >= c.own.pixels) return;
   const Pixel pixel = pixel_at(c, number);
   for_channels<4>(
       c, [&](u32 group, u32 first) { convolve<4>(y, x, w, c, pixel, group, first); },
@@ -113,9 +156,7 @@ constexpr u32 BLOCK = 256, DEPTH = 16, QUAD = 4;
 struct Part {
   u32 first, end;
 
-  CANDLE_DEVICE Part(const Convolution &c, u32 terms)
-      : first(blockIdx.z * terms),
-        end(least(first + terms, c.in_channels * c.kernel_height.size * c.kernel_width.size)) {}
+  CANDLE_DEVICE Part(const Convolution &c, u32 terms) : first(c.part * terms), end(least(first + terms, c.own.depth)) {}
 };
 
 // Of an image, where the window of a pixel begins; of one that does not exist, beyond the image.
@@ -123,14 +164,15 @@ struct Corner {
   u32 image, top, left; // above and left of the image these wrap to numbers far beyond its size
 
   CANDLE_DEVICE Corner(const Convolution &c, u32 number) {
-    const Pixel pixel = pixel_at(c, number < c.pixels ? number : 0);
+    const Pixel pixel = pixel_at(c, number < c.own.pixels ? number : 0);
     image = pixel.image;
-    top = number < c.pixels ? pixel.row * c.stride.size - c.row_padding : c.in_height;
-    left = pixel.column * c.stride.size - c.column_padding;
+    top = number < c.own.pixels ? pixel.row * c.all.stride.size - c.own.row_padding : c.all.in_height;
+    left = pixel.column * c.all.stride.size - c.own.column_padding;
   }
 
   CANDLE_DEVICE i64 offset(const Convolution &c) const {
-    return image * c.input.outer + i64(i32(top)) * c.input.row + i64(i32(left)) * c.input.column;
+    return c.input() + image * c.all.input.outer + i64(i32(top)) * c.all.input.row +
+           i64(i32(left)) * c.all.input.column;
   }
 };
 
@@ -155,12 +197,13 @@ struct Terms {
       of_kernel[turn][place] = 0;
       return;
     }
-    const u32 rows = c.kernel_width.divide(number);
-    const u32 channel = c.kernel_height.divide(rows);
-    const u32 m = rows - channel * c.kernel_height.size, n = number - rows * c.kernel_width.size;
-    const u32 row = m * c.dilation, column = n * c.dilation;
-    of_input[turn][place] = {channel * c.input.channel + row * c.input.row + column * c.input.column, row, column};
-    of_kernel[turn][place] = channel * c.kernel.channel + m * c.kernel.row + n * c.kernel.column;
+    const u32 rows = c.own.kernel_width.divide(number);
+    const u32 channel = c.own.kernel_height.divide(rows);
+    const u32 m = rows - channel * c.own.kernel_height.size, n = number - rows * c.own.kernel_width.size;
+    const u32 row = m * c.all.dilation, column = n * c.all.dilation;
+    of_input[turn][place] = {channel * c.all.input.channel + row * c.all.input.row + column * c.all.input.column, row,
+                             column};
+    of_kernel[turn][place] = channel * c.all.kernel.channel + m * c.all.kernel.row + n * c.all.kernel.column;
   }
 };
 
@@ -188,9 +231,9 @@ struct FromAnywhere {
                              u32 first_channel, u32 first_pixel)
       : c(c), table(table), part(part), corner(c, first_pixel + own_pixel) {
     const u32 channel = first_channel + first_line;
-    lines = channel < c.out_channels ? c.out_channels - channel : 0;
+    lines = channel < c.all.out_channels ? c.all.out_channels - channel : 0;
     window = x + corner.offset(c);
-    of_lines = w + channel * c.kernel.outer;
+    of_lines = w + c.kernel() + channel * c.all.kernel.outer;
     if (threadIdx.x < 2 * STEP) table.put(c, threadIdx.x / STEP, own_term, part.first + threadIdx.x, part.end);
     __syncthreads();
   }
@@ -199,13 +242,13 @@ struct FromAnywhere {
 #pragma unroll
     for (u32 i = 0; i < VALUES; ++i) {
       const Term &term = table.of_input[turn][first_term + i];
-      const bool inside = corner.top + term.row < c.in_height && corner.left + term.column < c.in_width;
+      const bool inside = corner.top + term.row < c.all.in_height && corner.left + term.column < c.all.in_width;
       values[i] = inside ? window[term.input] : T{};
     }
     const T *weight = of_lines + table.of_kernel[turn][own_term];
     const u32 there = start + own_term < part.end ? lines : 0;
 #pragma unroll
-    for (u32 i = 0; i < WEIGHTS; ++i, weight += CHANNELS_APART * c.kernel.outer) {
+    for (u32 i = 0; i < WEIGHTS; ++i, weight += CHANNELS_APART * c.all.kernel.outer) {
       weights[i] = i * CHANNELS_APART < there ? *weight : T{};
     }
   }
@@ -222,7 +265,7 @@ struct Packed {
   static constexpr u32 LANES = 16 / sizeof(T);
 
   // Of a pixel; without any term, whatever can be divided by.
-  CANDLE_DEVICE static u32 packs_of(const Convolution &c) { return greatest(c.in_channels / LANES, 1); }
+  CANDLE_DEVICE static u32 packs_of(const Convolution &c) { return greatest(c.all.in_channels / LANES, 1); }
 
   // A pack of terms, and the ones behind it.
   struct Place {
@@ -230,22 +273,23 @@ struct Packed {
     u32 offset;    // from a window's corner
 
     CANDLE_DEVICE Place(const Convolution &c, u32 number) {
-      const u32 packs = packs_of(c), taps = number / packs, row = c.kernel_width.divide(taps);
+      const u32 packs = packs_of(c), taps = number / packs, row = c.own.kernel_width.divide(taps);
       pack = number - taps * packs;
-      tap = taps - row * c.kernel_width.size;
-      offset = row * c.dilation * u32(c.input.row) + tap * c.dilation * u32(c.input.column) + pack * LANES;
+      tap = taps - row * c.own.kernel_width.size;
+      offset =
+          row * c.all.dilation * u32(c.all.input.row) + tap * c.all.dilation * u32(c.all.input.column) + pack * LANES;
     }
 
     CANDLE_DEVICE void advance(const Convolution &c, u32 by) {
-      const u32 packs = packs_of(c), column = c.dilation * u32(c.input.column);
+      const u32 packs = packs_of(c), column = c.all.dilation * u32(c.all.input.column);
       pack += by;
       offset += by * LANES;
       while (pack >= packs) {
         pack -= packs;
         offset += column - packs * LANES;
-        if (++tap == c.kernel_width.size) {
+        if (++tap == c.own.kernel_width.size) {
           tap = 0;
-          offset += c.dilation * u32(c.input.row) - c.kernel_width.size * column;
+          offset += c.all.dilation * u32(c.all.input.row) - c.own.kernel_width.size * column;
         }
       }
     }
@@ -253,52 +297,53 @@ struct Packed {
 
   // Of a window; of a pixel that does not exist, any.
   CANDLE_DEVICE static u32 window(const Convolution &c, u32 number) {
-    return u32(Corner(c, least(number, c.pixels - 1)).offset(c));
+    return u32(Corner(c, least(number, c.own.pixels - 1)).offset(c));
   }
 };
 
-// Results of a tile: elements of y, or of a part's sums, which are (parts, channels, pixels), if there are any.
+// Results of a tile: elements of y, or of a part's sums, if there are any.
 template <class T>
 CANDLE_DEVICE void store(T *__restrict__ y, Wide<T> *__restrict__ sums, const Convolution &c, u32 channel, u32 number,
                          Wide<T> sum) {
-  if (channel >= c.out_channels || number >= c.pixels) return;
+  if (channel >= c.all.out_channels || number >= c.own.pixels) return;
   if (sums != nullptr) {
-    sums[(u64(blockIdx.z) * c.out_channels + channel) * c.pixels + number] = sum;
+    sums[sums_at(c.all, blockIdx.z, channel) + number] = sum;
   } else {
     y[element_at(c, pixel_at(c, number), channel)] = narrow<T>(sum);
   }
 }
 
-// Operands of a tile in LDS, in f32 or f64, and a thread's results: 4 channels of QUADS times 4 neighbouring pixels.
+// Operands of a tile in LDS, in f32 or f64, and a thread's results: QUADS times 4 channels of 4 neighbouring pixels.
+// The lanes of a wave share weights, which come from LDS once for all of them, but not values.
 template <u32 CHANNELS, u32 PIXELS, class W>
 struct TileOfSums {
   using Quad = Pack<W, QUAD>;
-  static constexpr u32 CHANNEL_GROUPS = CHANNELS / QUAD, PIXEL_GROUPS = BLOCK / CHANNEL_GROUPS,
-                       QUADS = PIXELS / (QUAD * PIXEL_GROUPS);
-  static_assert(QUADS * QUAD * PIXEL_GROUPS == PIXELS, "each thread has its part of the tile");
+  static constexpr u32 PIXEL_GROUPS = PIXELS / QUAD, CHANNEL_GROUPS = BLOCK / PIXEL_GROUPS,
+                       QUADS = CHANNELS / (QUAD * CHANNEL_GROUPS);
+  static_assert(QUADS * QUAD * CHANNEL_GROUPS == CHANNELS, "each thread has its part of the tile");
 
   struct Operands {
-    Quad weights[DEPTH][CHANNEL_GROUPS + 1]; // one more, so that terms start at different banks
-    Quad values[DEPTH][QUADS * PIXEL_GROUPS];
+    Quad weights[DEPTH][CHANNELS / QUAD + 1]; // one more, so that terms start at different banks
+    Quad values[DEPTH][PIXEL_GROUPS];
 
     CANDLE_DEVICE W &weight(u32 term, u32 channel) { return weights[term][channel / QUAD].lane[channel % QUAD]; }
     CANDLE_DEVICE W &value(u32 term, u32 pixel) { return values[term][pixel / QUAD].lane[pixel % QUAD]; }
   };
 
   u32 channel_group = threadIdx.x / PIXEL_GROUPS, pixel_group = threadIdx.x % PIXEL_GROUPS;
-  W sums[QUAD][QUADS][QUAD] = {};
+  W sums[QUADS][QUAD][QUAD] = {};
 
   CANDLE_DEVICE void multiply(const Operands &operands) {
 #pragma unroll 2
     for (u32 t = 0; t < DEPTH; ++t) {
-      const Quad a = operands.weights[t][channel_group];
+      const Quad b = operands.values[t][pixel_group];
 #pragma unroll
       for (u32 q = 0; q < QUADS; ++q) {
-        const Quad b = operands.values[t][q * PIXEL_GROUPS + pixel_group];
+        const Quad a = operands.weights[t][q * CHANNEL_GROUPS + channel_group];
 #pragma unroll
         for (u32 k = 0; k < QUAD; ++k) {
 #pragma unroll
-          for (u32 p = 0; p < QUAD; ++p) sums[k][q][p] = multiply_add(a.lane[k], b.lane[p], sums[k][q][p]);
+          for (u32 p = 0; p < QUAD; ++p) sums[q][k][p] = multiply_add(a.lane[k], b.lane[p], sums[q][k][p]);
         }
       }
     }
@@ -307,13 +352,13 @@ struct TileOfSums {
   template <class T>
   CANDLE_DEVICE void write(T *y, W *part_sums, const Convolution &c, u32 first_channel, u32 first_pixel) const {
 #pragma unroll
-    for (u32 q = 0; q < QUADS; ++q) {
+    for (u32 p = 0; p < QUAD; ++p) {
 #pragma unroll
-      for (u32 p = 0; p < QUAD; ++p) {
+      for (u32 q = 0; q < QUADS; ++q) {
 #pragma unroll
         for (u32 k = 0; k < QUAD; ++k) {
-          store(y, part_sums, c, first_channel + channel_group * QUAD + k,
-                first_pixel + (q * PIXEL_GROUPS + pixel_group) * QUAD + p, sums[k][q][p]);
+          const u32 channel = first_channel + (q * CHANNEL_GROUPS + channel_group) * QUAD + k;
+          store(y, part_sums, c, channel, first_pixel + pixel_group * QUAD + p, sums[q][k][p]);
         }
       }
     }
@@ -345,7 +390,7 @@ CANDLE_DEVICE void conv2d_tiled(T *__restrict__ y, Wide<T> *__restrict__ part_su
     from.prepare(start + 2 * DEPTH, turn);
     __syncthreads();
   }
-  tile.write(y, part_sums, c, first_channel, first_pixel);
+  tile.write(y, part_sums, own_of<false>(c.all), first_channel, first_pixel);
 }
 
 // A thread fetches packs of one pixel, neighbours in memory, and packs of weights.
@@ -362,7 +407,7 @@ CANDLE_DEVICE void conv2d_tiled_packed(T *__restrict__ y, Wide<T> *__restrict__ 
   const u32 own_pixel = threadIdx.x % PIXELS, first_pack = threadIdx.x / PIXELS * VALUES;
   const T *window = x + Packed<T>::window(c, first_pixel + own_pixel);
   typename Packed<T>::Place place(c, part.first / LANES + first_pack);
-  const u32 depth = c.in_channels * c.kernel_height.size * c.kernel_width.size;
+  const u32 depth = c.own.depth;
   Pack<T, LANES> values[VALUES], weights[WEIGHTS];
 
   const auto fetch = [&](u32 start) {
@@ -377,7 +422,8 @@ CANDLE_DEVICE void conv2d_tiled_packed(T *__restrict__ y, Wide<T> *__restrict__ 
     for (u32 i = 0; i < WEIGHTS; ++i) {
       const u32 at = threadIdx.x + i * BLOCK, channel = first_channel + at / PACKS, term = start + at % PACKS * LANES;
       weights[i] = {};
-      if (term < part.end && channel < c.out_channels) weights[i] = load_pack<LANES>(w + channel * depth + term);
+      if (term < part.end && channel < c.all.out_channels)
+        weights[i] = load_pack<LANES>(w + c.kernel() + channel * depth + term);
     }
   };
 
@@ -403,7 +449,7 @@ CANDLE_DEVICE void conv2d_tiled_packed(T *__restrict__ y, Wide<T> *__restrict__ 
     tile.multiply(operands);
     __syncthreads();
   }
-  tile.write(y, part_sums, c, first_channel, first_pixel);
+  tile.write(y, part_sums, own_of<true>(c.all), first_channel, first_pixel);
 }
 
 // Squares of 16 pixels that a wave has at most, if waves share a tile by pixels alone.
@@ -470,7 +516,7 @@ struct TileOnUnits {
                   "lines take the operands' place");
     T *const lines = operands.weights(0, 0);
     const u32 pixel = threadIdx.x % PIXELS, number = first_pixel + pixel;
-    T *const to = y + element_at(c, pixel_at(c, least(number, c.pixels - 1)), 0);
+    T *const to = y + element_at(c, pixel_at(c, least(number, c.own.pixels - 1)), 0);
     halves::wait_for_others<0>();
 #pragma unroll
     for (u32 k = 0; k < OF_CHANNELS; ++k) {
@@ -483,8 +529,8 @@ struct TileOnUnits {
       for (u32 line = threadIdx.x / PIXELS; line < LINES; line += BLOCK / PIXELS) {
         const u32 channel =
             first_channel + (line / halves::TILE * OF_CHANNELS + k) * halves::TILE + line % halves::TILE;
-        if (channel < c.out_channels && number < c.pixels)
-          to[channel * c.output.channel] = lines[line * PITCH_OF_LINE + pixel];
+        if (channel < c.all.out_channels && number < c.own.pixels)
+          to[channel * c.all.output.channel] = lines[line * PITCH_OF_LINE + pixel];
       }
     }
   }
@@ -537,7 +583,7 @@ CANDLE_DEVICE void conv2d_matrix(T *__restrict__ y, f32 *__restrict__ part_sums,
     from.prepare(start + 2 * STEP, turn);
     __syncthreads();
   }
-  tile.write(operands, y, part_sums, c, first_channel, first_pixel);
+  tile.write(operands, y, part_sums, own_of<false>(c.all), first_channel, first_pixel);
 }
 
 // Neighbouring threads fetch neighbouring packs of a line.
@@ -552,13 +598,14 @@ CANDLE_DEVICE void conv2d_matrix_packed(T *__restrict__ y, f32 *__restrict__ par
   const Part part(c, terms);
   const u32 first_channel = blockIdx.y * CHANNELS, first_pixel = blockIdx.x * PIXELS;
   const u32 own_line = threadIdx.x / PACKS, own_term = threadIdx.x % PACKS * LANES;
-  const u32 depth = c.in_channels * c.kernel_height.size * c.kernel_width.size;
+  const u32 depth = c.own.depth;
   u32 windows[VALUES], lines[WEIGHTS];
 #pragma unroll
   for (u32 i = 0; i < VALUES; ++i) windows[i] = Packed<T>::window(c, first_pixel + own_line + i * APART);
   // Of channels that do not exist, nobody needs the results.
 #pragma unroll
-  for (u32 i = 0; i < WEIGHTS; ++i) lines[i] = least(first_channel + own_line + i * APART, c.out_channels - 1) * depth;
+  for (u32 i = 0; i < WEIGHTS; ++i)
+    lines[i] = u32(c.own.kernel) + least(first_channel + own_line + i * APART, c.all.out_channels - 1) * depth;
   typename Packed<T>::Place place(c, (part.first + own_term) / LANES);
   halves::Coming<T, true> values[VALUES], weights[WEIGHTS];
   const auto brings = [&](u32 i) { return CHANNELS % APART == 0 || own_line + i * APART < CHANNELS; };
@@ -603,7 +650,7 @@ CANDLE_DEVICE void conv2d_matrix_packed(T *__restrict__ y, f32 *__restrict__ par
     }
     __syncthreads();
   }
-  tile.write(operands[0], y, part_sums, c, first_channel, first_pixel);
+  tile.write(operands[0], y, part_sums, own_of<true>(c.all), first_channel, first_pixel);
 }
 
 // Images (images, channels, height, width) to (images, rows, columns, packs of channels), with padding.
@@ -614,6 +661,12 @@ struct Packing {
   u32 height, width;
   u32 row_padding, column_padding; // modulo 2^32
   Strides input;
+  i64 from, to; // first elements
+};
+
+// The kernels of several convolutions, or images alone.
+struct Packings {
+  Packing each[16];
 };
 
 // A block takes some pixels' packs through LDS: neighbouring lanes read neighbouring pixels, and write neighbouring
@@ -633,8 +686,8 @@ CANDLE_DEVICE void conv2d_pack(T *__restrict__ y, const T *__restrict__ x, const
               column = number - rows * p.columns.size - p.column_padding;
     const u32 first = (first_pack + pack) * LANES;
     const u32 there = row < p.height && column < p.width && first < p.channels ? p.channels - first : 0;
-    const T *from = x + image * p.input.outer + i64(i32(row)) * p.input.row + i64(i32(column)) * p.input.column +
-                    first * p.input.channel;
+    const T *from = x + p.from + image * p.input.outer + i64(i32(row)) * p.input.row +
+                    i64(i32(column)) * p.input.column + first * p.input.channel;
     Pack<T, LANES> packs[EACH];
 #pragma unroll
     for (u32 i = 0; i < EACH * LANES; ++i, from += p.input.channel)
@@ -648,7 +701,7 @@ CANDLE_DEVICE void conv2d_pack(T *__restrict__ y, const T *__restrict__ x, const
   for (u32 i = 0; i < EACH; ++i) {
     const u32 pixel = threadIdx.x / PACKS + i * (BLOCK / PACKS);
     if (first_pixel + pixel >= p.pixels || first_pack + own >= p.packs) continue;
-    store_pack<LANES>(y + (u64(first_pixel + pixel) * p.packs + first_pack + own) * LANES, moved[pixel][own]);
+    store_pack<LANES>(y + p.to + (u64(first_pixel + pixel) * p.packs + first_pack + own) * LANES, moved[pixel][own]);
   }
 }
 
@@ -659,20 +712,20 @@ CANDLE_DEVICE void conv2d_sum(T *__restrict__ y, const Wide<T> *__restrict__ par
   __shared__ Wide<T> shared[BLOCK];
   const u32 results = BLOCK / shares, share = threadIdx.x / results,
             number = blockIdx.x * results + threadIdx.x % results;
-  const u64 of_part = u64(c.out_channels) * c.pixels;
-  const Pixel pixel = pixel_at(c, least(number, c.pixels - 1));
-  for (u32 channel = blockIdx.y; channel < c.out_channels; channel += gridDim.y) {
-    const Wide<T> *own = part_sums + u64(channel) * c.pixels + number;
+  const u64 of_part = sums_at(c.all, gridDim.z, 0);
+  const Pixel pixel = pixel_at(c, least(number, c.own.pixels - 1));
+  for (u32 channel = blockIdx.y; channel < c.all.out_channels; channel += gridDim.y) {
+    const Wide<T> *own = part_sums + sums_at(c.all, blockIdx.z, channel) + number;
     Wide<T> sum = 0;
 #pragma unroll 4
-    for (u32 p = share; p < parts && number < c.pixels; p += shares) sum += own[p * of_part];
+    for (u32 p = share; p < parts && number < c.own.pixels; p += shares) sum += own[p * of_part];
     if (shares > 1) {
       shared[threadIdx.x] = sum;
       __syncthreads();
       for (u32 s = 1; s < shares && share == 0; ++s) sum += shared[s * results + threadIdx.x];
       __syncthreads();
     }
-    if (share == 0 && number < c.pixels) y[element_at(c, pixel, channel)] = narrow<T>(sum);
+    if (share == 0 && number < c.own.pixels) y[element_at(c, pixel, channel)] = narrow<T>(sum);
   }
 }
 
@@ -691,14 +744,14 @@ struct Steps {
 // `taps` as the first tap says that none reaches the result.
 CANDLE_DEVICE Reach reach_of(u32 result, u32 padding, u32 taps, const Convolution &c, const Steps &steps) {
   const u32 position = result + padding;
-  u32 left_over = position - c.stride.divide(position) * c.stride.size;
+  u32 left_over = position - c.all.stride.divide(position) * c.all.stride.size;
   u32 tap = 0;
   while (left_over != 0 && tap < steps.tap) {
-    left_over += left_over < steps.remainder ? c.stride.size - steps.remainder : 0u - steps.remainder;
+    left_over += left_over < steps.remainder ? c.all.stride.size - steps.remainder : 0u - steps.remainder;
     ++tap;
   }
-  if (left_over != 0 || u64(tap) * c.dilation > position) return {taps, 0};
-  return {tap, c.stride.divide(position - tap * c.dilation)};
+  if (left_over != 0 || u64(tap) * c.all.dilation > position) return {taps, 0};
+  return {tap, c.all.stride.divide(position - tap * c.all.dilation)};
 }
 
 // `visit(tap, input)` for what reaches a result. Inputs beyond the image's end do not exist, nor do those before its
@@ -718,17 +771,17 @@ CANDLE_DEVICE void convolve_transposed(T *__restrict__ y, const T *__restrict__ 
                                        const Convolution &c, const Steps &steps, const Pixel &pixel, const Reach &rows,
                                        const Reach &columns, u32 first_channel) {
   Wide<T> sums[CHANNELS] = {};
-  const T *image = x + pixel.image * c.input.outer;
-  const T *weights = w + first_channel * c.kernel.channel;
-  for_reach(rows, steps, c.kernel_height.size, c.in_height, [&](u32 m, u32 row) {
-    for_reach(columns, steps, c.kernel_width.size, c.in_width, [&](u32 n, u32 column) {
-      const T *value = image + row * c.input.row + column * c.input.column;
-      const T *weight = weights + m * c.kernel.row + n * c.kernel.column;
-      for (u32 i = 0; i < c.in_channels; ++i, value += c.input.channel, weight += c.kernel.outer) {
+  const T *image = x + c.input() + pixel.image * c.all.input.outer;
+  const T *weights = w + c.kernel() + first_channel * c.all.kernel.channel;
+  for_reach(rows, steps, c.own.kernel_height.size, c.all.in_height, [&](u32 m, u32 row) {
+    for_reach(columns, steps, c.own.kernel_width.size, c.all.in_width, [&](u32 n, u32 column) {
+      const T *value = image + row * c.all.input.row + column * c.all.input.column;
+      const T *weight = weights + m * c.all.kernel.row + n * c.all.kernel.column;
+      for (u32 i = 0; i < c.all.in_channels; ++i, value += c.all.input.channel, weight += c.all.kernel.outer) {
         const Wide<T> factor = widen(*value);
 #pragma unroll
         for (u32 k = 0; k < CHANNELS; ++k) {
-          sums[k] = multiply_add(factor, widen(weight[k * c.kernel.channel]), sums[k]);
+          sums[k] = multiply_add(factor, widen(weight[k * c.all.kernel.channel]), sums[k]);
         }
       }
     });
@@ -740,302 +793,351 @@ CANDLE_DEVICE void convolve_transposed(T *__restrict__ y, const T *__restrict__ 
 template <class T>
 CANDLE_DEVICE void conv_transpose2d(T *y, const T *x, const T *w, const Convolution &c, const Steps &steps) {
   const u32 number = blockIdx.x * blockDim.x + threadIdx.x;
-  if (number >= c.pixels) return;
+  if (number >= c.own.pixels) return;
   const Pixel pixel = pixel_at(c, number);
-  const Reach rows = reach_of(pixel.row, c.row_padding, c.kernel_height.size, c, steps);
-  const Reach columns = reach_of(pixel.column, c.column_padding, c.kernel_width.size, c, steps);
+  const Reach rows = reach_of(pixel.row, c.own.row_padding, c.own.kernel_height.size, c, steps);
+  const Reach columns = reach_of(pixel.column, c.own.column_padding, c.own.kernel_width.size, c, steps);
   for_channels<4>(
       c, [&](u32, u32 first) { convolve_transposed<4>(y, x, w, c, steps, pixel, rows, columns, first); },
       [&](u32, u32 channel) { convolve_transposed<1>(y, x, w, c, steps, pixel, rows, columns, channel); });
 }
 
 CANDLE_KERNEL(256)
-conv2d_u8(u8 *__restrict__ y, const u8 *__restrict__ x, const u8 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_u8(u8 *__restrict__ y, const u8 *__restrict__ x, const u8 *__restrict__ w,
+          CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_u32(u32 *__restrict__ y, const u32 *__restrict__ x, const u32 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_u32(u32 *__restrict__ y, const u32 *__restrict__ x, const u32 *__restrict__ w,
+           CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_i16(i16 *__restrict__ y, const i16 *__restrict__ x, const i16 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_i16(i16 *__restrict__ y, const i16 *__restrict__ x, const i16 *__restrict__ w,
+           CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_i32(i32 *__restrict__ y, const i32 *__restrict__ x, const i32 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_i32(i32 *__restrict__ y, const i32 *__restrict__ x, const i32 *__restrict__ w,
+           CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_i64(i64 *__restrict__ y, const i64 *__restrict__ x, const i64 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_i64(i64 *__restrict__ y, const i64 *__restrict__ x, const i64 *__restrict__ w,
+           CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_bf16(bf16 *__restrict__ y, const bf16 *__restrict__ x, const bf16 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_bf16(bf16 *__restrict__ y, const bf16 *__restrict__ x, const bf16 *__restrict__ w,
+            CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_f16(f16 *__restrict__ y, const f16 *__restrict__ x, const f16 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_f16(f16 *__restrict__ y, const f16 *__restrict__ x, const f16 *__restrict__ w,
+           CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_f32(f32 *__restrict__ y, const f32 *__restrict__ x, const f32 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_f32(f32 *__restrict__ y, const f32 *__restrict__ x, const f32 *__restrict__ w,
+           CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
-conv2d_f64(f64 *__restrict__ y, const f64 *__restrict__ x, const f64 *__restrict__ w, Convolution convolution) {
-  conv2d(y, x, w, convolution);
+conv2d_f64(f64 *__restrict__ y, const f64 *__restrict__ x, const f64 *__restrict__ w,
+           CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL(256)
 conv2d_f8e4m3(f8e4m3 *__restrict__ y, const f8e4m3 *__restrict__ x, const f8e4m3 *__restrict__ w,
-              Convolution convolution) {
-  conv2d(y, x, w, convolution);
+              CANDLE_ARGUMENT(Convolutions) convolutions) {
+  conv2d(y, x, w, Convolution(convolutions));
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_bf16_16(bf16 *__restrict__ y, Wide<bf16> *__restrict__ sums, const bf16 *__restrict__ x,
-                     const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<16, 256>(y, sums, x, w, convolution, terms);
+                     const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<16, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_bf16_32(bf16 *__restrict__ y, Wide<bf16> *__restrict__ sums, const bf16 *__restrict__ x,
+                     const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<32, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_bf16_64(bf16 *__restrict__ y, Wide<bf16> *__restrict__ sums, const bf16 *__restrict__ x,
-                     const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<64, 128>(y, sums, x, w, convolution, terms);
+                     const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<64, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_f16_16(f16 *__restrict__ y, Wide<f16> *__restrict__ sums, const f16 *__restrict__ x,
-                    const f16 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<16, 256>(y, sums, x, w, convolution, terms);
+                    const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<16, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_f16_32(f16 *__restrict__ y, Wide<f16> *__restrict__ sums, const f16 *__restrict__ x,
+                    const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<32, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_f16_64(f16 *__restrict__ y, Wide<f16> *__restrict__ sums, const f16 *__restrict__ x,
-                    const f16 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<64, 128>(y, sums, x, w, convolution, terms);
+                    const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<64, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_f32_16(f32 *__restrict__ y, Wide<f32> *__restrict__ sums, const f32 *__restrict__ x,
-                    const f32 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<16, 256>(y, sums, x, w, convolution, terms);
+                    const f32 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<16, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_f32_32(f32 *__restrict__ y, Wide<f32> *__restrict__ sums, const f32 *__restrict__ x,
+                    const f32 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<32, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_f32_64(f32 *__restrict__ y, Wide<f32> *__restrict__ sums, const f32 *__restrict__ x,
-                    const f32 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<64, 128>(y, sums, x, w, convolution, terms);
+                    const f32 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<64, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_f64_16(f64 *__restrict__ y, Wide<f64> *__restrict__ sums, const f64 *__restrict__ x,
-                    const f64 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<16, 256>(y, sums, x, w, convolution, terms);
+                    const f64 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<16, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_f64_32(f64 *__restrict__ y, Wide<f64> *__restrict__ sums, const f64 *__restrict__ x,
+                    const f64 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<32, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_f64_64(f64 *__restrict__ y, Wide<f64> *__restrict__ sums, const f64 *__restrict__ x,
-                    const f64 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled<64, 128>(y, sums, x, w, convolution, terms);
+                    const f64 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled<64, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_packed_bf16_32(bf16 *__restrict__ y, Wide<bf16> *__restrict__ sums, const bf16 *__restrict__ x,
+                            const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<32, 256>(y, sums, x, w, own_of<true>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_packed_bf16_64(bf16 *__restrict__ y, Wide<bf16> *__restrict__ sums, const bf16 *__restrict__ x,
-                            const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled_packed<64, 128>(y, sums, x, w, convolution, terms);
+                            const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<64, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_packed_f16_32(f16 *__restrict__ y, Wide<f16> *__restrict__ sums, const f16 *__restrict__ x,
+                           const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<32, 256>(y, sums, x, w, own_of<true>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_packed_f16_64(f16 *__restrict__ y, Wide<f16> *__restrict__ sums, const f16 *__restrict__ x,
-                           const f16 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled_packed<64, 128>(y, sums, x, w, convolution, terms);
+                           const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<64, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_packed_f32_32(f32 *__restrict__ y, Wide<f32> *__restrict__ sums, const f32 *__restrict__ x,
+                           const f32 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<32, 256>(y, sums, x, w, own_of<true>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_packed_f32_64(f32 *__restrict__ y, Wide<f32> *__restrict__ sums, const f32 *__restrict__ x,
-                           const f32 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled_packed<64, 128>(y, sums, x, w, convolution, terms);
+                           const f32 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<64, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
+}
+CANDLE_KERNEL_AT_ONCE(256, 2)
+conv2d_tiled_packed_f64_32(f64 *__restrict__ y, Wide<f64> *__restrict__ sums, const f64 *__restrict__ x,
+                           const f64 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<32, 256>(y, sums, x, w, own_of<true>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_tiled_packed_f64_64(f64 *__restrict__ y, Wide<f64> *__restrict__ sums, const f64 *__restrict__ x,
-                           const f64 *__restrict__ w, Convolution convolution, u32 terms) {
-  conv2d_tiled_packed<64, 128>(y, sums, x, w, convolution, terms);
+                           const f64 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
+  conv2d_tiled_packed<64, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_bf16_16(bf16 *__restrict__ y, f32 *__restrict__ sums, const bf16 *__restrict__ x,
-                      const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
+                      const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix<16, 256>(y, sums, x, w, convolution, terms);
+    conv2d_matrix<16, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_bf16_64(bf16 *__restrict__ y, f32 *__restrict__ sums, const bf16 *__restrict__ x,
-                      const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
+                      const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix<64, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix<64, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_bf16_128(bf16 *__restrict__ y, f32 *__restrict__ sums, const bf16 *__restrict__ x,
-                       const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
+                       const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix<128, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix<128, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_f16_16(f16 *__restrict__ y, f32 *__restrict__ sums, const f16 *__restrict__ x, const f16 *__restrict__ w,
-                     Convolution convolution, u32 terms) {
+                     CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix<16, 256>(y, sums, x, w, convolution, terms);
+    conv2d_matrix<16, 256>(y, sums, x, w, own_of<false>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_f16_64(f16 *__restrict__ y, f32 *__restrict__ sums, const f16 *__restrict__ x, const f16 *__restrict__ w,
-                     Convolution convolution, u32 terms) {
+                     CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix<64, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix<64, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_f16_128(f16 *__restrict__ y, f32 *__restrict__ sums, const f16 *__restrict__ x, const f16 *__restrict__ w,
-                      Convolution convolution, u32 terms) {
+                      CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix<128, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix<128, 128>(y, sums, x, w, own_of<false>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_packed_bf16_16(bf16 *__restrict__ y, f32 *__restrict__ sums, const bf16 *__restrict__ x,
-                             const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
+                             const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix_packed<16, 256>(y, sums, x, w, convolution, terms);
+    conv2d_matrix_packed<16, 256>(y, sums, x, w, own_of<true>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
-CANDLE_KERNEL_AT_ONCE(256, 2)
+CANDLE_KERNEL_AT_ONCE(256, 3)
 conv2d_matrix_packed_bf16_64(bf16 *__restrict__ y, f32 *__restrict__ sums, const bf16 *__restrict__ x,
-                             const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
+                             const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix_packed<64, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix_packed<64, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_packed_bf16_128(bf16 *__restrict__ y, f32 *__restrict__ sums, const bf16 *__restrict__ x,
-                              const bf16 *__restrict__ w, Convolution convolution, u32 terms) {
+                              const bf16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix_packed<128, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix_packed<128, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_packed_f16_16(f16 *__restrict__ y, f32 *__restrict__ sums, const f16 *__restrict__ x,
-                            const f16 *__restrict__ w, Convolution convolution, u32 terms) {
+                            const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix_packed<16, 256>(y, sums, x, w, convolution, terms);
+    conv2d_matrix_packed<16, 256>(y, sums, x, w, own_of<true>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
-CANDLE_KERNEL_AT_ONCE(256, 2)
+CANDLE_KERNEL_AT_ONCE(256, 3)
 conv2d_matrix_packed_f16_64(f16 *__restrict__ y, f32 *__restrict__ sums, const f16 *__restrict__ x,
-                            const f16 *__restrict__ w, Convolution convolution, u32 terms) {
+                            const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix_packed<64, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix_packed<64, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
 CANDLE_KERNEL_AT_ONCE(256, 2)
 conv2d_matrix_packed_f16_128(f16 *__restrict__ y, f32 *__restrict__ sums, const f16 *__restrict__ x,
-                             const f16 *__restrict__ w, Convolution convolution, u32 terms) {
+                             const f16 *__restrict__ w, CANDLE_ARGUMENT(Convolutions) convolutions, u32 terms) {
   if constexpr (halves::ARE_THERE) {
-    conv2d_matrix_packed<128, 128>(y, sums, x, w, convolution, terms);
+    conv2d_matrix_packed<128, 128>(y, sums, x, w, own_of<true>(convolutions), terms);
   } else {
     halves::stop();
   }
 }
-CANDLE_KERNEL(256) conv2d_pack_b16(b16 *__restrict__ y, const b16 *__restrict__ x, Packing packing) {
-  conv2d_pack(y, x, packing);
+CANDLE_KERNEL(256) conv2d_pack_b16(b16 *__restrict__ y, const b16 *__restrict__ x, CANDLE_ARGUMENT(Packings) packings) {
+  conv2d_pack(y, x, packings.each[blockIdx.z]);
 }
-CANDLE_KERNEL(256) conv2d_pack_b32(b32 *__restrict__ y, const b32 *__restrict__ x, Packing packing) {
-  conv2d_pack(y, x, packing);
+CANDLE_KERNEL(256) conv2d_pack_b32(b32 *__restrict__ y, const b32 *__restrict__ x, CANDLE_ARGUMENT(Packings) packings) {
+  conv2d_pack(y, x, packings.each[blockIdx.z]);
 }
-CANDLE_KERNEL(256) conv2d_pack_b64(b64 *__restrict__ y, const b64 *__restrict__ x, Packing packing) {
-  conv2d_pack(y, x, packing);
-}
-CANDLE_KERNEL(256)
-conv2d_sum_bf16(bf16 *__restrict__ y, const Wide<bf16> *__restrict__ sums, Convolution convolution, u32 parts,
-                u32 shares) {
-  conv2d_sum(y, sums, convolution, parts, shares);
+CANDLE_KERNEL(256) conv2d_pack_b64(b64 *__restrict__ y, const b64 *__restrict__ x, CANDLE_ARGUMENT(Packings) packings) {
+  conv2d_pack(y, x, packings.each[blockIdx.z]);
 }
 CANDLE_KERNEL(256)
-conv2d_sum_f16(f16 *__restrict__ y, const Wide<f16> *__restrict__ sums, Convolution convolution, u32 parts,
-               u32 shares) {
-  conv2d_sum(y, sums, convolution, parts, shares);
+conv2d_sum_bf16(bf16 *__restrict__ y, const Wide<bf16> *__restrict__ sums, CANDLE_ARGUMENT(Convolutions) convolutions,
+                u32 parts, u32 shares) {
+  conv2d_sum(y, sums, own_of<false>(convolutions), parts, shares);
 }
 CANDLE_KERNEL(256)
-conv2d_sum_f32(f32 *__restrict__ y, const Wide<f32> *__restrict__ sums, Convolution convolution, u32 parts,
-               u32 shares) {
-  conv2d_sum(y, sums, convolution, parts, shares);
+conv2d_sum_f16(f16 *__restrict__ y, const Wide<f16> *__restrict__ sums, CANDLE_ARGUMENT(Convolutions) convolutions,
+               u32 parts, u32 shares) {
+  conv2d_sum(y, sums, own_of<false>(convolutions), parts, shares);
 }
 CANDLE_KERNEL(256)
-conv2d_sum_f64(f64 *__restrict__ y, const Wide<f64> *__restrict__ sums, Convolution convolution, u32 parts,
-               u32 shares) {
-  conv2d_sum(y, sums, convolution, parts, shares);
+conv2d_sum_f32(f32 *__restrict__ y, const Wide<f32> *__restrict__ sums, CANDLE_ARGUMENT(Convolutions) convolutions,
+               u32 parts, u32 shares) {
+  conv2d_sum(y, sums, own_of<false>(convolutions), parts, shares);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_u8(u8 *__restrict__ y, const u8 *__restrict__ x, const u8 *__restrict__ w, Convolution convolution,
-                    Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv2d_sum_f64(f64 *__restrict__ y, const Wide<f64> *__restrict__ sums, CANDLE_ARGUMENT(Convolutions) convolutions,
+               u32 parts, u32 shares) {
+  conv2d_sum(y, sums, own_of<false>(convolutions), parts, shares);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_u32(u32 *__restrict__ y, const u32 *__restrict__ x, const u32 *__restrict__ w, Convolution convolution,
-                     Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv_transpose2d_u8(u8 *__restrict__ y, const u8 *__restrict__ x, const u8 *__restrict__ w,
+                    CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_i16(i16 *__restrict__ y, const i16 *__restrict__ x, const i16 *__restrict__ w, Convolution convolution,
-                     Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv_transpose2d_u32(u32 *__restrict__ y, const u32 *__restrict__ x, const u32 *__restrict__ w,
+                     CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_i32(i32 *__restrict__ y, const i32 *__restrict__ x, const i32 *__restrict__ w, Convolution convolution,
-                     Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv_transpose2d_i16(i16 *__restrict__ y, const i16 *__restrict__ x, const i16 *__restrict__ w,
+                     CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_i64(i64 *__restrict__ y, const i64 *__restrict__ x, const i64 *__restrict__ w, Convolution convolution,
-                     Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv_transpose2d_i32(i32 *__restrict__ y, const i32 *__restrict__ x, const i32 *__restrict__ w,
+                     CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
+}
+CANDLE_KERNEL(256)
+conv_transpose2d_i64(i64 *__restrict__ y, const i64 *__restrict__ x, const i64 *__restrict__ w,
+                     CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
 conv_transpose2d_bf16(bf16 *__restrict__ y, const bf16 *__restrict__ x, const bf16 *__restrict__ w,
-                      Convolution convolution, Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+                      CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_f16(f16 *__restrict__ y, const f16 *__restrict__ x, const f16 *__restrict__ w, Convolution convolution,
-                     Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv_transpose2d_f16(f16 *__restrict__ y, const f16 *__restrict__ x, const f16 *__restrict__ w,
+                     CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_f32(f32 *__restrict__ y, const f32 *__restrict__ x, const f32 *__restrict__ w, Convolution convolution,
-                     Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv_transpose2d_f32(f32 *__restrict__ y, const f32 *__restrict__ x, const f32 *__restrict__ w,
+                     CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
-conv_transpose2d_f64(f64 *__restrict__ y, const f64 *__restrict__ x, const f64 *__restrict__ w, Convolution convolution,
-                     Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+conv_transpose2d_f64(f64 *__restrict__ y, const f64 *__restrict__ x, const f64 *__restrict__ w,
+                     CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 CANDLE_KERNEL(256)
 conv_transpose2d_f8e4m3(f8e4m3 *__restrict__ y, const f8e4m3 *__restrict__ x, const f8e4m3 *__restrict__ w,
-                        Convolution convolution, Steps steps) {
-  conv_transpose2d(y, x, w, convolution, steps);
+                        CANDLE_ARGUMENT(Convolutions) convolutions, Steps steps) {
+  conv_transpose2d(y, x, w, Convolution(convolutions), steps);
 }
 
 } // namespace candle

@@ -524,14 +524,14 @@ pub(crate) mod conv {
     pub(crate) const BUSY_TERM: usize = 500;
     pub(crate) const BUSY_CHANNEL: usize = 1000;
     pub(crate) const THREADS: usize = 2048;
-    pub(crate) const MOST_GROUPS: usize = 8;
+    pub(crate) const MOST_GROUPS: usize = 4096;
     pub(crate) const HAS_UNITS: Tuned = Tuned([1, 0, 0, 1, 1, 1]);
 
     pub(crate) const FAMILY: &Family = &Family {
         number: 5,
         name: "conv",
-        variants: &["", "16", "64", "128"],
-        kernels: 51,
+        variants: &["", "16", "32", "64", "128"],
+        kernels: 59,
     };
 
     /// The only form.
@@ -540,12 +540,16 @@ pub(crate) mod conv {
     pub(crate) const FORM_16: usize = 1;
     pub(crate) const FORM_16_CHANNELS: usize = 16;
     pub(crate) const FORM_16_PIXELS: usize = 256;
+    /// Tiles of 32 channels.
+    pub(crate) const FORM_32: usize = 2;
+    pub(crate) const FORM_32_CHANNELS: usize = 32;
+    pub(crate) const FORM_32_PIXELS: usize = 256;
     /// Tiles of 64 channels.
-    pub(crate) const FORM_64: usize = 2;
+    pub(crate) const FORM_64: usize = 3;
     pub(crate) const FORM_64_CHANNELS: usize = 64;
     pub(crate) const FORM_64_PIXELS: usize = 128;
     /// Tiles of 128 channels.
-    pub(crate) const FORM_128: usize = 3;
+    pub(crate) const FORM_128: usize = 4;
     pub(crate) const FORM_128_CHANNELS: usize = 128;
     pub(crate) const FORM_128_PIXELS: usize = 128;
 
@@ -565,7 +569,7 @@ pub(crate) mod conv {
         name: "conv2d_tiled",
         first: 10,
         types: &[WIDE_FLOAT],
-        variants: &[1, 2],
+        variants: &[1, 2, 3],
         distinct: false,
     };
 
@@ -573,9 +577,9 @@ pub(crate) mod conv {
     pub(crate) const CONV2D_MATRIX: Op = Op {
         family: FAMILY,
         name: "conv2d_matrix",
-        first: 18,
+        first: 22,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[1, 2, 3],
+        variants: &[1, 3, 4],
         distinct: false,
     };
 
@@ -583,9 +587,9 @@ pub(crate) mod conv {
     pub(crate) const CONV2D_TILED_PACKED: Op = Op {
         family: FAMILY,
         name: "conv2d_tiled_packed",
-        first: 24,
+        first: 28,
         types: &[WIDE_FLOAT],
-        variants: &[2],
+        variants: &[2, 3],
         distinct: false,
     };
 
@@ -593,9 +597,9 @@ pub(crate) mod conv {
     pub(crate) const CONV2D_MATRIX_PACKED: Op = Op {
         family: FAMILY,
         name: "conv2d_matrix_packed",
-        first: 28,
+        first: 36,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[1, 2, 3],
+        variants: &[1, 3, 4],
         distinct: false,
     };
 
@@ -603,7 +607,7 @@ pub(crate) mod conv {
     pub(crate) const CONV2D_PACK: Op = Op {
         family: FAMILY,
         name: "conv2d_pack",
-        first: 34,
+        first: 42,
         types: &[TypeSet::of(&[Element::B16, Element::B32, Element::B64])],
         variants: &[0],
         distinct: false,
@@ -613,7 +617,7 @@ pub(crate) mod conv {
     pub(crate) const CONV2D_SUM: Op = Op {
         family: FAMILY,
         name: "conv2d_sum",
-        first: 37,
+        first: 45,
         types: &[WIDE_FLOAT],
         variants: &[0],
         distinct: false,
@@ -623,7 +627,7 @@ pub(crate) mod conv {
     pub(crate) const CONV_TRANSPOSE2D: Op = Op {
         family: FAMILY,
         name: "conv_transpose2d",
-        first: 41,
+        first: 49,
         types: &[ALL],
         variants: &[0],
         distinct: false,

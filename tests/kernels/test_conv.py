@@ -218,15 +218,23 @@ def test_groups(kernels: Kernels, element: DType, groups: int, inputs: int, chan
 
 
 @pytest.mark.parametrize(
-    ("groups", "channels", "launches"),
-    [(9, 5, 1), (8, 4, 1), (8, 5, 8), (1, 5, 1)],
+    ("groups", "inputs", "channels", "forms"),
+    [
+        (4096, 1, 5, ["conv2d_tiled_f32_16"]),
+        (4097, 1, 5, ["conv2d_f32"]),
+        (2, 1, 4, ["conv2d_f32"]),
+        # Long sums of 256 results for each of so many groups, which are less than 16 blocks of 256 have.
+        (15, 32, 4, ["conv2d_tiled_f32_16"]),
+        (16, 32, 4, ["conv2d_f32"]),
+        (2, 64, 5, ["conv2d_tiled_f32_16", "conv2d_sum_f32"]),
+    ],
 )
-def test_groups_share_a_launch(groups: int, channels: int, launches: int) -> None:
+def test_groups_share_a_launch(groups: int, inputs: int, channels: int, forms: list[str]) -> None:
     device = {"architecture": "gfx1100", "wave_size": 32, "multiprocessors": 8, "launch_time": 0}
-    shapes = ((1, groups, 9, 9), (groups * channels, 1, 2, 2), (1, groups * channels, 8, 8))
+    shapes = ((1, groups * inputs, 17, 17), (groups * channels, inputs, 2, 2), (1, groups * channels, 16, 16))
     of = [Tensor(Mock(), Buffer(1 << 40, 0), dtype("f32"), View.contiguous(shape)) for shape in shapes]
     made = plan("conv", device, None, x=of[0], w=of[1], y=of[2], padding=(0, 0), stride=1, dilation=1)
-    assert len(made) == launches
+    assert [launch.symbol for _, launch in made] == forms
 
 
 @pytest.mark.parametrize("element", [dtype("f16"), dtype("f32"), dtype("i32")], ids=str)
@@ -244,7 +252,12 @@ def test_sizes_decide(kernels: Kernels, element: DType) -> None:
         # As many blocks as fill the card, of no less than 128 terms.
         (5, (1, 1000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 7), "f16": ("conv2d_matrix_f16_16", 7)}),
         (5, (1, 10000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 14), "i32": ("conv2d_i32", 1)}),
-        (65, (1, 10000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_64", 7), "f16": ("conv2d_matrix_f16_128", 14)}),
+        (65, (1, 10000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_32", 5), "f16": ("conv2d_matrix_f16_128", 14)}),
+        (97, (1, 10000, 9, 9), 8, {"f32": ("conv2d_tiled_f32_64", 7)}),
+        # Blocks of 32 channels fill the card, or do not.
+        (17, (1, 2048, 9, 9), 8, {"f32": ("conv2d_tiled_f32_32", 13)}),
+        (17, (1, 2047, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 7)}),
+        (96, (1, 2047, 9, 9), 8, {"f32": ("conv2d_tiled_f32_64", 7)}),
         (33, (1, 1, 9, 9), 8, {"f32": ("conv2d_tiled_f32_64", 1), "f16": ("conv2d_matrix_f16_64", 1)}),
         (32, (1, 1, 9, 9), 8, {"f32": ("conv2d_tiled_f32_16", 1), "f16": ("conv2d_matrix_f16_64", 1)}),
         (129, (1, 1, 9, 9), 8, {"f16": ("conv2d_matrix_f16_64", 1), "f64": ("conv2d_tiled_f64_64", 1)}),
@@ -271,13 +284,15 @@ def test_the_form_that_pays(
     ("inputs", "pixels", "stride", "tiles"),
     [
         # 270 ns for each channel and its term, or 1500 for as many threads as 8 processors hold; 6 us for the launch of
-        # each phase.
+        # all phases.
         (22, 10, 1, False),
         (23, 10, 1, True),
         (20, 38 * 38, 1, False),
         (20, 39 * 39, 1, True),
-        (88, 10, 2, False),
-        (89, 10, 2, True),
+        (22, 10, 2, False),
+        (23, 10, 2, True),
+        (22, 10, 3, False),
+        (23, 10, 3, True),
     ],
 )
 def test_launches_are_worth_their_time(inputs: int, pixels: int, stride: int, tiles: bool) -> None:  # noqa: FBT001 # pytest passes it
@@ -346,6 +361,29 @@ def test_conv_transpose2d_by_tiles(kernels: Kernels, form: str, element: DType) 
     _run(kernels, element, cases, conv_transpose2d, spread, form=form)
 
 
+@pytest.mark.parametrize(("form", "element"), [tile for tile in TILES if tile[1].name in ("f16", "f32")], ids=str)
+def test_phases_in_parts(kernels: Kernels, form: str, element: DType) -> None:
+    """Phases of four, two and one tap in a launch, of which the shorter ones have no terms in the last parts; and more
+    phases than a launch has."""
+    cases = [
+        Case((2, 19, 6, 7), 21, (3, 3), stride=2, padding=1, output_padding=1),
+        Case((1, 17, 5, 4), 9, (7, 6), stride=5, output_padding=1),
+    ]
+    for parts in (3, 20):
+        _run(kernels, element, cases, conv_transpose2d, spread, form=form, parts=parts)
+
+
+@pytest.mark.parametrize(("form", "element"), [tile for tile in TILES if tile[1].name != "f64"], ids=str)
+def test_groups_in_parts(kernels: Kernels, form: str, element: DType) -> None:
+    case = Case((2, 40, 5, 6), 7, (3, 2), padding=1)
+    x, values = image_views((2, 200, 5, 6))[0].make(kernels.device, element, 1, special=False)
+    w, weights = image_views((35, 40, 3, 2))[0].make(kernels.device, element, 2, special=False)
+    found = np.split(conv2d(kernels, x, w, padding=1, form=form, parts=3).numpy(), 5, axis=1)
+    of_x, of_w = np.split(values, 5, axis=1), np.split(weights, 5, axis=0)
+    for result, own, kernel_of_own in zip(some(found), of_x, of_w, strict=True):
+        _check(result, element, own, kernel_of_own, convolved, case)
+
+
 @pytest.mark.parametrize("form", ["conv2d", None], ids=str)
 @pytest.mark.parametrize("element", [dtype("i32"), dtype("bf16"), dtype("f64")], ids=str)
 def test_conv_transpose1d(kernels: Kernels, element: DType, form: str | None) -> None:
@@ -360,10 +398,10 @@ def test_conv_transpose1d(kernels: Kernels, element: DType, form: str | None) ->
         (5, 1, (1, 3, 8, 8), ["conv2d_tiled_f32_16"]),
         (4, 1, (1, 3, 8, 8), ["conv_transpose2d_f32"]),
         (4, 1, (1, 128, 8, 8), ["conv2d_tiled_f32_16", "conv2d_sum_f32"]),
-        (5, 4, (1, 3, 8, 8), ["conv2d_tiled_f32_16"] * 16),
+        (5, 4, (1, 3, 8, 8), ["conv2d_tiled_f32_16"]),
         (5, 5, (1, 3, 8, 8), ["conv_transpose2d_f32"]),
         # A row has one phase, whatever the stride.
-        (5, 16, (1, 3, 8), ["conv2d_tiled_f32_16"] * 16),
+        (5, 16, (1, 3, 8), ["conv2d_tiled_f32_16"]),
         (5, 17, (1, 3, 8), ["conv_transpose2d_f32"]),
     ],
 )

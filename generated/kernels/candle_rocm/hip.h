@@ -16,6 +16,13 @@
 #define CANDLE_KERNEL_AT_ONCE(BLOCK, BLOCKS) CANDLE_KERNEL(BLOCK)
 #endif
 
+// A structure that is indexed by the block: each thread of an NVIDIA GPU would have a copy of its own.
+#if defined(__CUDACC__)
+#define CANDLE_ARGUMENT(TYPE) const __grid_constant__ TYPE
+#else
+#define CANDLE_ARGUMENT(TYPE) const TYPE
+#endif
+
 #define CANDLE_DEVICE __device__ __forceinline__
 
 // LDS whose size the launch gives, as an array of TYPE.

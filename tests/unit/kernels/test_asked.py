@@ -11,7 +11,9 @@ from codegen.kernels.model import Op
 
 FAMILIES = load_families()
 ALL = {kernel.symbol for family in FAMILIES for kernel in family.kernels}
-OF_CONVOLUTIONS = ("conv2d_tiled_{}_16", "conv2d_tiled_{}_64", "conv2d_tiled_packed_{}_64")
+OF_CONVOLUTIONS = tuple(f"conv2d_tiled_{{}}_{form}" for form in ("16", "32", "64")) + tuple(
+    f"conv2d_tiled_packed_{{}}_{form}" for form in ("32", "64")
+)
 LISTED = {"rand_uniform_from_f8e4m3", *(name.format(kind) for kind in ("bf16", "f16") for name in OF_CONVOLUTIONS)}
 """Written out, so that no entry hides a kernel unseen."""
 

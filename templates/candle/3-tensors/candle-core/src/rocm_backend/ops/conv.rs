@@ -411,6 +411,36 @@ mod tests {
     }
 
     #[test]
+    fn tiles_of_32_channels_are_for_many_results_without_matrix_units() -> Result<()> {
+        let name = "tiles_of_32_channels_are_for_many_results_without_matrix_units";
+        let Some(device) = gpu(name) else {
+            return Ok(());
+        };
+        let device = Device::Rocm(device);
+        for (dtype, name) in [(DType::F32, "f32"), (DType::F64, "f64")] {
+            // Packs of a single channel would be mostly empty.
+            for (inputs, tiles) in [(1, "tiled"), (4, "tiled_packed")] {
+                // 256 pixels for each of more than 208 blocks.
+                let (x, w) = (
+                    numbers(&[14, inputs, 64, 63])?,
+                    numbers(&[17, inputs, 2, 2])?,
+                );
+                let wanted = x.conv2d(&w, 0, 1, 1, 1)?.flatten_all()?;
+                let on = |tensor: &Tensor| tensor.to_dtype(dtype)?.to_device(&device);
+                let (x, w) = (on(&x)?, on(&w)?);
+                let (found, launches) = launches_of(|| x.conv2d(&w, 0, 1, 1, 1));
+                let found = found?.to_device(&Device::Cpu)?.to_dtype(DType::F32)?;
+                let found = found.flatten_all()?.to_vec1::<f32>()?;
+                assert_eq!(found, wanted.to_vec1::<f32>()?, "{dtype:?}, {inputs}");
+                let kernel = format!("conv2d_{tiles}_{name}_32");
+                let made = launches.iter().any(|launch| launch.kernel == kernel);
+                assert!(made, "{kernel}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
     fn groups_share_launches_unless_there_are_gradients() -> Result<()> {
         let Some(device) = gpu("groups_share_launches_unless_there_are_gradients") else {
             return Ok(());
@@ -456,7 +486,14 @@ mod tests {
             return Ok(());
         };
         let device = Device::Rocm(device);
-        for (groups, channels, in_parts) in [(2, 2, true), (2, 6, true), (20, 20, false)] {
+        let tiles = "conv2d_tiled_f32_16";
+        let in_parts = vec![tiles, "conv2d_sum_f32"];
+        for (groups, channels, kernels) in [
+            (2, 2, in_parts.clone()),
+            (2, 6, in_parts),
+            // Of 150 terms, too few for two parts.
+            (20, 20, vec![tiles]),
+        ] {
             let (x, w) = (
                 numbers(&[2, 120, 7, 6])?,
                 numbers(&[channels, 120 / groups, 5, 5])?,
@@ -475,10 +512,8 @@ mod tests {
                     "{what}: {found} and {wanted}"
                 );
             }
-            let sums = launches
-                .iter()
-                .filter(|launch| launch.kernel == "conv2d_sum_f32");
-            assert_eq!(sums.count(), if in_parts { groups } else { 0 }, "{what}");
+            let found: Vec<_> = launches.iter().map(|l| l.kernel.as_str()).collect();
+            assert_eq!(found, kernels, "{what}");
         }
         Ok(())
     }

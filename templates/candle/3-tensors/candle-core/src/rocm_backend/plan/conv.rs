@@ -62,30 +62,40 @@ const MATRIX_PACKED: Tile = Tile {
     ..MATRIX
 };
 
-/// One kernel for each number of channels: of 16, 64 and 128.
-const fn sized(of: Tile) -> [Tile; 3] {
-    [
-        Tile {
-            form: table::FORM_16,
-            channels: table::FORM_16_CHANNELS,
-            pixels: table::FORM_16_PIXELS,
-            ..of
-        },
-        of,
-        Tile {
-            form: table::FORM_128,
-            channels: table::FORM_128_CHANNELS,
-            pixels: table::FORM_128_PIXELS,
-            ..of
-        },
-    ]
+/// One kernel for each number of channels: of 16, of what all tiles have in common, and of another number.
+const fn sized(of: Tile, third: Tile) -> [Tile; 3] {
+    let first = Tile {
+        form: table::FORM_16,
+        channels: table::FORM_16_CHANNELS,
+        pixels: table::FORM_16_PIXELS,
+        ..of
+    };
+    [first, of, third]
+}
+
+const fn of_32(of: Tile) -> Tile {
+    Tile {
+        form: table::FORM_32,
+        channels: table::FORM_32_CHANNELS,
+        pixels: table::FORM_32_PIXELS,
+        ..of
+    }
+}
+
+const fn of_128(of: Tile) -> Tile {
+    Tile {
+        form: table::FORM_128,
+        channels: table::FORM_128_CHANNELS,
+        pixels: table::FORM_128_PIXELS,
+        ..of
+    }
 }
 
 static TILES: [[Tile; 3]; 4] = [
-    sized(TILED),
-    sized(TILED_PACKED),
-    sized(MATRIX),
-    sized(MATRIX_PACKED),
+    sized(TILED, of_32(TILED)),
+    sized(TILED_PACKED, of_32(TILED_PACKED)),
+    sized(MATRIX, of_128(MATRIX)),
+    sized(MATRIX_PACKED, of_128(MATRIX_PACKED)),
 ];
 
 /// How threads share what they read.
@@ -128,6 +138,11 @@ impl Convolution {
     /// Channels of a group's input.
     pub(super) fn inputs(&self) -> usize {
         self.x.shape[1] / self.groups
+    }
+
+    /// Channels of a group's result.
+    pub(super) fn outputs(&self) -> usize {
+        self.channels / self.groups
     }
 
     /// Elements that are summed for a result, of one that is not transposed.
@@ -175,32 +190,35 @@ impl Convolution {
         }
     }
 
-    /// A launch for all groups, or if they are few and tiles pay for each, those of each.
+    /// All groups in a launch, but for packed operands: those of each group take launches of their own.
     fn gather_groups<L: Launcher>(
         &self,
         launcher: &L,
         choice: Choice,
         y: Pointer,
     ) -> Result<(), L::Error> {
+        let work = [Gathering::of(self, self.channels, y)];
         let form = choice.form.unwrap_or_else(|| {
-            let (one, written) = self.of_group(0, y);
-            let work = [Gathering::of(&one, self.channels, written)];
-            one.form(launcher, &work, self.groups)
+            let (one, y) = self.of_group(0, y);
+            let of_one = [Gathering::of(&one, self.channels, y)];
+            one.form(launcher, &of_one, self.groups)
         });
-        let Form::Tiles(tile) = form else {
-            return Gathering::of(self, self.channels, y).plainly(launcher, None);
-        };
-        for group in 0..self.groups {
-            let (one, written) = self.of_group(group, y);
-            let work = [Gathering::of(&one, self.channels, written)];
-            Gathering::by_tiles(launcher, &work, tile, choice.parts)?;
+        match form {
+            Form::Plain => work[0].plainly(launcher, None),
+            Form::Tiles(tile) if !tile.is_packed => {
+                Gathering::by_tiles(launcher, &work, tile, choice.parts)
+            }
+            Form::Tiles(tile) => (0..self.groups).try_for_each(|group| {
+                let (one, y) = self.of_group(group, y);
+                let work = [Gathering::of(&one, self.channels, y)];
+                Gathering::by_tiles(launcher, &work, tile, choice.parts)
+            }),
         }
-        Ok(())
     }
 
     /// A group as a convolution of its own, and its first result, where all begin at `y`.
     fn of_group(&self, group: usize, y: Pointer) -> (Self, Pointer) {
-        let (inputs, channels) = (self.inputs(), self.channels / self.groups);
+        let (inputs, channels) = (self.inputs(), self.outputs());
         let mut one = Self {
             channels,
             groups: 1,
@@ -241,14 +259,17 @@ impl Convolution {
     /// The form that pays for this work: tiles where there are channels to share inputs, or too few results to fill the
     /// card, of long sums; but where each of the work's launches is worth its time. So many groups are computed alike.
     fn form(&self, launcher: &impl Launcher, work: &[Gathering<'_>], groups: usize) -> Form {
-        let Some((tile, packed)) = self.tiles(launcher.tuning()) else {
-            return Form::Plain;
-        };
         let (card, limits) = (launcher.card(), launcher.limits());
         let results = self.x.shape[0] * work.iter().map(Gathering::pixels).sum::<usize>();
         let depth = work.iter().map(Gathering::depth).max().unwrap_or(0);
-        let full = table::BLOCK * table::BLOCKS_PER_PROCESSOR * card.multiprocessors;
-        let idle = results < full && depth >= table::LEAST_TERMS;
+        let at_once = table::BLOCKS_PER_PROCESSOR * card.multiprocessors;
+        let parts = (depth / table::LEAST_TERMS).max(1);
+        let wide = groups * results.div_ceil(table::FORM_32_PIXELS) * parts >= at_once;
+        let Some((tile, packed)) = self.tiles(launcher.tuning(), wide) else {
+            return Form::Plain;
+        };
+        let full = table::BLOCK * at_once;
+        let idle = groups * results < full && depth >= table::LEAST_TERMS;
         let most = tile.channels * limits.blocks_y;
         let threads = groups * results * self.channels.div_ceil(table::CHANNELS);
         let busy = |time| time * threads / (card.multiprocessors * table::THREADS);
@@ -256,9 +277,8 @@ impl Convolution {
         let channel = busy(table::BUSY_CHANNEL).max(table::IDLE_CHANNEL);
         let plainly = depth * term + self.inputs() * channel;
         let few = self.channels <= table::CHANNELS && !idle;
-        let launches = groups * work.len();
         let many = groups > table::MOST_GROUPS || self.channels > most;
-        if few || many || plainly < launches * limits.launch_time {
+        if few || many || plainly < limits.launch_time {
             return Form::Plain;
         }
         let [_, inputs, ..] = self.x.shape;
@@ -269,8 +289,9 @@ impl Convolution {
         Form::Tiles(packed.unwrap_or(tile))
     }
 
-    /// The tile for so many channels, if there is one for the type, and the one for packed operands.
-    fn tiles(&self, tuning: Tuning) -> Option<(&'static Tile, Option<&'static Tile>)> {
+    /// The tile for so many channels, if there is one for the type, and the one for packed operands. `wide` says that blocks
+    /// of 32 channels fill the card.
+    fn tiles(&self, tuning: Tuning, wide: bool) -> Option<(&'static Tile, Option<&'static Tile>)> {
         let made = |tile: &Tile| tile.op.variant(tile.form, &[self.element]).is_some();
         let sixteens = self.channels.div_ceil(16);
         let (sizes, size) = if table::HAS_UNITS.on(tuning) != 0 && made(&MATRIX) {
@@ -282,8 +303,14 @@ impl Convolution {
             };
             (&TILES[2..], size)
         } else {
-            // Tiles of 16 channels gather inputs more often; larger ones compute more that nobody needs.
-            (&TILES[..2], usize::from(sixteens > 2))
+            // Smaller tiles gather inputs more often; larger ones compute more that nobody needs.
+            let size = match sixteens {
+                0..=1 => 0,
+                2 | 5..=6 if wide => 2,
+                2 => 0,
+                _ => 1,
+            };
+            (&TILES[..2], size)
         };
         let (tile, packed) = (&sizes[0][size], &sizes[1][size]);
         made(tile).then_some((tile, Some(packed).filter(|tile| made(tile))))

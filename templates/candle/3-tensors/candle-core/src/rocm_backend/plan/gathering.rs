@@ -112,14 +112,17 @@ impl<'a> Gathering<'a> {
             Some(_) => &table::CONV_TRANSPOSE2D,
         };
         let kernel = op.form(table::FORM_PLAIN, &[self.of.element])?;
-        let of_group = (self.of.channels / self.of.groups).div_ceil(table::CHANNELS);
+        let of_group = self.of.outputs().div_ceil(table::CHANNELS);
         let blocks_y = of_group * self.of.groups;
         let blocks_y = blocks_y.min(launcher.limits().blocks_y);
-        self.for_images(self.images_at_once(launcher), |part| {
+        let one = std::slice::from_ref(self);
+        Self::for_images(one, Self::images_at_once(launcher, one), |batches| {
+            let batch = &batches[0];
             let launch = Launch::new(launcher, kernel);
-            let launch = launch.threads(part.pixels.div_ceil(table::BLOCK), table::BLOCK);
-            let launch = launch.blocks_y(blocks_y).arg(&part.y).arg(&part.x);
-            let mut launch = launch.arg(&self.weights).arg(&part.description);
+            let launch = launch.threads(batch.pixels.div_ceil(table::BLOCK), table::BLOCK);
+            let description = Batch::describe(batches);
+            let launch = launch.blocks_y(blocks_y).arg(&batch.y).arg(&batch.x);
+            let mut launch = launch.arg(&self.weights).arg(&description);
             if let Some(steps) = steps {
                 launch = launch.arg(steps);
             }
@@ -129,7 +132,8 @@ impl<'a> Gathering<'a> {
         })
     }
 
-    /// Launches of all this work of one convolution by tiles, each sum in so many parts, or in as many as pay.
+    /// Launches of all this work by tiles, each sum in so many parts, or in as many as pay. Images, channels and types are
+    /// the same for all of it; packed ones are of one convolution.
     pub(super) fn by_tiles<L: Launcher>(
         launcher: &L,
         work: &[Self],
@@ -139,112 +143,167 @@ impl<'a> Gathering<'a> {
         if tile.is_packed {
             return Self::by_packed_tiles(launcher, work, tile, parts);
         }
-        for each in work {
-            let at_once = each.images_at_once(launcher);
-            each.for_images(at_once, |part| part.by_tiles(launcher, tile, parts))?;
-        }
-        Ok(())
+        Self::for_images(work, Self::images_at_once(launcher, work), |batches| {
+            Batch::by_tiles(launcher, batches, tile, parts)
+        })
     }
 
-    fn images_at_once<L: Launcher>(&self, launcher: &L) -> usize {
-        (launcher.limits().elements / self.pixels()).max(1)
+    fn images_at_once<L: Launcher>(launcher: &L, work: &[Self]) -> usize {
+        (launcher.limits().elements / Self::most_pixels(work)).max(1)
     }
 
-    /// `each` of the convolution's images, so many at a time.
+    fn most_pixels(work: &[Self]) -> usize {
+        work.iter().map(Self::pixels).max().unwrap_or(1)
+    }
+
+    /// `each` of the images, so many at a time, of all this work.
     fn for_images<E>(
-        &self,
+        work: &[Self],
         at_once: usize,
-        mut each: impl FnMut(Part<'_>) -> Result<(), E>,
+        mut each: impl FnMut(&[Batch<'_>]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let x = self.of.x;
-        for first in (0..x.shape[0]).step_by(at_once) {
-            let images = at_once.min(x.shape[0] - first);
-            let start = x.start.offset(first * x.strides[0] * x.size);
-            each(self.part(first, images, start))?;
+        let all = work[0].of.x.shape[0];
+        for first in (0..all).step_by(at_once) {
+            let images = at_once.min(all - first);
+            let batches = work.iter().map(|one| {
+                let x = one.of.x;
+                let start = x.start.offset(first * x.strides[0] * x.size);
+                one.batch(first, images, start)
+            });
+            each(&batches.collect::<Vec<_>>())?;
         }
         Ok(())
     }
 
     /// Some images from `first` on, which lie at `x`.
-    fn part(&self, first: usize, images: usize, x: Pointer) -> Part<'_> {
+    fn batch(&self, first: usize, images: usize, x: Pointer) -> Batch<'_> {
         let written = first as i64 * self.output[0] * self.of.x.size as i64;
-        Part {
+        Batch {
             gathering: self,
             x,
             y: self.y.offset(written as usize),
             pixels: images * self.pixels(),
-            description: self.pack(images * self.pixels()),
-        }
-    }
-
-    fn pack(&self, pixels: usize) -> KernelConvolution {
-        let [_, _, in_height, in_width] = self.of.x.shape;
-        let in_channels = self.of.inputs();
-        // Where no tap reaches a result, there is no channel either: sizes that are divided by are not 0.
-        let in_channels = if self.depth() == 0 { 0 } else { in_channels };
-        KernelConvolution {
-            width: Divisor::of(self.results[1]),
-            height: Divisor::of(self.results[0]),
-            pixels: pixels as u32,
-            out_channels: self.of.channels as u32,
-            in_channels: in_channels as u32,
-            groups: self.of.groups as u32,
-            in_height: in_height as u32,
-            in_width: in_width as u32,
-            kernel_height: Divisor::of(self.kernel[0].max(1)),
-            kernel_width: Divisor::of(self.kernel[1].max(1)),
-            stride: Divisor::of(self.stride),
-            dilation: self.dilation as u32,
-            row_padding: self.padding[0] as u32,
-            column_padding: self.padding[1] as u32,
-            input: self.of.x.strides.map(|stride| stride as i64),
-            kernel: self.kernel_strides,
-            output: self.output,
         }
     }
 }
 
-/// A launch's images.
-struct Part<'a> {
+/// Some images of a convolution.
+#[derive(Clone, Copy)]
+struct Batch<'a> {
     gathering: &'a Gathering<'a>,
     x: Pointer,
     y: Pointer,
     /// Of the result, in all images.
     pixels: usize,
-    description: KernelConvolution,
 }
 
-impl Part<'_> {
+impl Batch<'_> {
+    /// What kernels are told of batches of as many images and channels, whose pointers are those of the first.
+    fn describe(batches: &[Self]) -> KernelConvolutions {
+        let first = &batches[0];
+        let (gathering, of) = (first.gathering, first.gathering.of);
+        let [_, _, in_height, in_width] = of.x.shape;
+        // Where no tap reaches a result, there is no channel either: sizes that are divided by are not 0.
+        let in_channels = if Self::depth(batches) == 0 {
+            0
+        } else {
+            of.inputs()
+        };
+        let mut windows = [first.window(first); table::MOST_PHASES];
+        for (window, batch) in windows.iter_mut().zip(batches) {
+            *window = batch.window(first);
+        }
+        KernelConvolutions {
+            out_channels: of.outputs() as u32,
+            in_channels: in_channels as u32,
+            groups: Divisor::of(of.groups),
+            in_height: in_height as u32,
+            in_width: in_width as u32,
+            stride: Divisor::of(gathering.stride),
+            dilation: gathering.dilation as u32,
+            input: of.x.strides.map(|stride| stride as i64),
+            kernel: gathering.kernel_strides,
+            output: gathering.output,
+            count: Divisor::of(batches.len()),
+            most_pixels: Self::pixels(batches) as u32,
+            windows,
+        }
+    }
+
+    fn window(&self, first: &Self) -> KernelWindow {
+        let (gathering, of) = (self.gathering, self.gathering.of);
+        KernelWindow {
+            width: Divisor::of(gathering.results[1]),
+            height: Divisor::of(gathering.results[0]),
+            pixels: self.pixels as u32,
+            depth: gathering.depth() as u32,
+            kernel_height: Divisor::of(gathering.kernel[0].max(1)),
+            kernel_width: Divisor::of(gathering.kernel[1].max(1)),
+            row_padding: gathering.padding[0] as u32,
+            column_padding: gathering.padding[1] as u32,
+            input: of.elements(self.x, first.x),
+            kernel: of.elements(gathering.weights, first.gathering.weights),
+            output: of.elements(self.y, first.y),
+        }
+    }
+
+    /// The longest sum's.
+    fn depth(batches: &[Self]) -> usize {
+        let depths = batches.iter().map(|batch| batch.gathering.depth());
+        depths.max().unwrap_or(0)
+    }
+
+    /// The largest batch's.
+    fn pixels(batches: &[Self]) -> usize {
+        batches.iter().map(|batch| batch.pixels).max().unwrap_or(0)
+    }
+
+    /// Launches for batches of as many images and channels, several side by side.
     fn by_tiles<L: Launcher>(
-        &self,
         launcher: &L,
+        batches: &[Self],
         tile: &Tile,
         parts: Option<usize>,
     ) -> Result<(), L::Error> {
-        let gathering = self.gathering;
-        let (element, channels) = (gathering.of.element, gathering.of.channels);
-        let depth = gathering.depth();
-        let across = self.pixels.div_ceil(tile.pixels);
+        batches
+            .chunks(table::MOST_PHASES)
+            .try_for_each(|some| Self::side_by_side(launcher, some, tile, parts))
+    }
+
+    fn side_by_side<L: Launcher>(
+        launcher: &L,
+        batches: &[Self],
+        tile: &Tile,
+        parts: Option<usize>,
+    ) -> Result<(), L::Error> {
+        let first = &batches[0];
+        let of = first.gathering.of;
+        let (element, channels) = (of.element, of.outputs());
+        let (depth, pixels) = (Self::depth(batches), Self::pixels(batches));
+        let across = pixels.div_ceil(tile.pixels);
         let down = channels.div_ceil(tile.channels);
-        let parts = parts.unwrap_or_else(|| Self::parts(launcher.card(), across * down, depth));
+        let convolutions = batches.len() * of.groups;
+        let tiles = across * down * convolutions;
+        let parts = parts.unwrap_or_else(|| Self::parts(launcher.card(), tiles, depth));
         // A sum without terms has one part, too.
         let terms = depth.div_ceil(parts).max(1).next_multiple_of(tile.depth);
         let parts = depth.div_ceil(terms).max(1);
-        let each = channels * self.pixels * element.wide_size();
+        let each = convolutions * channels * pixels * element.wide_size();
         let sums = match parts {
             1 => None,
             _ => Some(launcher.workspace(parts * each)?),
         };
         let sums = sums.as_ref().map_or(Pointer::NULL, |(_, start)| *start);
         let terms = terms as u32;
+        let description = Self::describe(batches);
         let launch = Launch::new(launcher, tile.op.form(tile.form, &[element])?);
         let launch = launch
             .threads(across, table::BLOCK)
             .blocks_y(down)
-            .blocks_z(parts);
-        let launch = launch.arg(&self.y).arg(&sums).arg(&self.x);
-        let launch = launch.arg(&gathering.weights).arg(&self.description);
-        // SAFETY: the arguments of kernels with tiles; there is room for every part's sums, or y has an element for each
+            .blocks_z(parts * convolutions);
+        let launch = launch.arg(&first.y).arg(&sums).arg(&first.x);
+        let launch = launch.arg(&first.gathering.weights).arg(&description);
+        // SAFETY: the arguments of kernels with tiles; there is room for every part's sums, or each y has an element for each
         // pixel and channel, and images and kernels are read where there is one.
         unsafe { launch.arg(&terms).enqueue() }?;
         if parts == 1 {
@@ -256,11 +315,13 @@ impl Part<'_> {
         } else {
             table::SHARERS
         };
-        let across = self.pixels.div_ceil(table::BLOCK / shares);
-        let launch = Launch::new(launcher, kernel).threads(across, table::BLOCK);
-        let launch = launch.blocks_y(channels.min(launcher.limits().blocks_y));
+        let across = pixels.div_ceil(table::BLOCK / shares);
+        let launch = Launch::new(launcher, kernel)
+            .threads(across, table::BLOCK)
+            .blocks_y(channels.min(launcher.limits().blocks_y))
+            .blocks_z(convolutions);
         let (parts, shares) = (parts as u32, shares as u32);
-        let launch = launch.arg(&self.y).arg(&sums).arg(&self.description);
+        let launch = launch.arg(&first.y).arg(&sums).arg(&description);
         // SAFETY: as above.
         unsafe { launch.arg(&parts).arg(&shares).enqueue() }
     }
@@ -318,6 +379,11 @@ impl Frame {
 }
 
 impl Convolution {
+    /// Elements from `start` to an address.
+    fn elements(&self, address: Pointer, start: Pointer) -> i64 {
+        (address.bytes_from(start) / self.x.size as isize) as i64
+    }
+
     /// Input channels, to whole packs.
     fn packed_channels(&self) -> usize {
         self.x.shape[1].next_multiple_of(PACK / self.x.size)
@@ -353,25 +419,33 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), L::Error> {
         let convolution = work[0].of;
         let Convolution { x, w, channels, .. } = *convolution;
-        let mut kernels = Vec::new();
-        for each in work {
-            let (memory, start) = launcher.workspace(channels * each.packed_kernel() * w.size)?;
-            let packing = Packing {
-                batch: channels,
-                channels: x.shape[1],
-                sizes: each.kernel,
-                padding: [0; 2],
-                packed: each.kernel,
-                strides: each.kernel_strides,
-            };
-            packing.launch(launcher, convolution, each.weights, start)?;
-            kernels.push((memory, start));
+        let sizes = work
+            .iter()
+            .map(|each| channels * each.packed_kernel() * w.size);
+        let (_kernels, kernels) = launcher.workspace(sizes.clone().sum())?;
+        let starts = sizes.scan(kernels, |next, size| {
+            let start = *next;
+            *next = start.offset(size);
+            Some(start)
+        });
+        let starts: Vec<_> = starts.collect();
+        let packings = work.iter().zip(&starts).map(|(each, &to)| Packing {
+            batch: channels,
+            channels: x.shape[1],
+            sizes: each.kernel,
+            padding: [0; 2],
+            packed: each.kernel,
+            strides: each.kernel_strides,
+            from: each.weights,
+            to,
+        });
+        for some in packings.collect::<Vec<_>>().chunks(table::MOST_PHASES) {
+            Packing::launch(launcher, convolution, some)?;
         }
         let frame = Frame::around(work);
         let bytes = frame.image() * x.size;
-        let most_pixels = work.iter().map(Self::pixels).max().unwrap_or(1);
         let room = table::PACKED_BYTES / bytes;
-        let at_once = room.min(launcher.limits().elements / most_pixels);
+        let at_once = room.min(launcher.limits().elements / Self::most_pixels(work));
         let at_once = at_once.clamp(1, x.shape[0]);
         let (_images, images) = launcher.workspace(at_once * bytes)?;
         let packed = Convolution {
@@ -387,6 +461,13 @@ impl<'a> Gathering<'a> {
             },
             ..*convolution
         };
+        let work = work.iter().zip(starts).map(|(each, weights)| Gathering {
+            of: &packed,
+            weights,
+            padding: [0, 1].map(|d| each.padding[d] - frame.padding[d]),
+            ..*each
+        });
+        let work: Vec<_> = work.collect();
         for first in (0..x.shape[0]).step_by(at_once) {
             let batch = at_once.min(x.shape[0] - first);
             let packing = Packing {
@@ -396,20 +477,12 @@ impl<'a> Gathering<'a> {
                 padding: frame.padding,
                 packed: frame.sizes,
                 strides: x.strides.map(|stride| stride as i64),
+                from: x.start.offset(first * x.strides[0] * x.size),
+                to: images,
             };
-            let from = x.start.offset(first * x.strides[0] * x.size);
-            packing.launch(launcher, convolution, from, images)?;
-            for (each, (_, weights)) in work.iter().zip(&kernels) {
-                let padding = [0, 1].map(|d| each.padding[d] - frame.padding[d]);
-                let each = Gathering {
-                    of: &packed,
-                    weights: *weights,
-                    padding,
-                    ..*each
-                };
-                each.part(first, batch, images)
-                    .by_tiles(launcher, tile, parts)?;
-            }
+            Packing::launch(launcher, convolution, &[packing])?;
+            let batches = work.iter().map(|each| each.batch(first, batch, images));
+            Batch::by_tiles(launcher, &batches.collect::<Vec<_>>(), tile, parts)?;
         }
         Ok(())
     }
@@ -424,69 +497,93 @@ struct Packing {
     padding: [i64; 2],
     packed: [usize; 2],
     strides: [i64; 4],
+    from: Pointer,
+    to: Pointer,
 }
 
 impl Packing {
-    fn launch<L: Launcher>(
-        &self,
-        launcher: &L,
-        of: &Convolution,
-        from: Pointer,
-        to: Pointer,
-    ) -> Result<(), L::Error> {
+    /// One launch of several, at most as many as it takes side by side.
+    fn launch<L: Launcher>(launcher: &L, of: &Convolution, all: &[Self]) -> Result<(), L::Error> {
+        let first = &all[0];
         let packs = of.packed_channels() * of.x.size / PACK;
-        let pixels = self.batch * self.packed[0] * self.packed[1];
+        let pixels = all.iter().map(Self::pixels).max().unwrap_or(0);
         if packs * pixels == 0 {
             return Ok(());
         }
-        let description = KernelPacking {
-            columns: Divisor::of(self.packed[1]),
-            rows: Divisor::of(self.packed[0]),
-            pixels: pixels as u32,
-            channels: self.channels as u32,
+        let describe = |packing: &Self| KernelPacking {
+            columns: Divisor::of(packing.packed[1].max(1)),
+            rows: Divisor::of(packing.packed[0].max(1)),
+            pixels: packing.pixels() as u32,
+            channels: packing.channels as u32,
             packs: packs as u32,
-            height: self.sizes[0] as u32,
-            width: self.sizes[1] as u32,
-            row_padding: self.padding[0] as u32,
-            column_padding: self.padding[1] as u32,
-            input: self.strides,
+            height: packing.sizes[0] as u32,
+            width: packing.sizes[1] as u32,
+            row_padding: packing.padding[0] as u32,
+            column_padding: packing.padding[1] as u32,
+            input: packing.strides,
+            from: of.elements(packing.from, first.from),
+            to: of.elements(packing.to, first.to),
         };
+        let mut each = [describe(first); table::MOST_PHASES];
+        for (place, packing) in each.iter_mut().zip(all) {
+            *place = describe(packing);
+        }
+        let descriptions = KernelPackings { each };
         let kernel = table::CONV2D_PACK.form(table::FORM_PLAIN, &[of.element.bits()])?;
-        let launch = Launch::new(launcher, kernel);
-        let launch = launch.threads(pixels.div_ceil(table::PACK_PIXELS), table::BLOCK);
-        let launch = launch.blocks_y(packs.div_ceil(table::PACK_PACKS));
-        let launch = launch.arg(&to).arg(&from).arg(&description);
+        let launch = Launch::new(launcher, kernel)
+            .threads(pixels.div_ceil(table::PACK_PIXELS), table::BLOCK)
+            .blocks_y(packs.div_ceil(table::PACK_PACKS))
+            .blocks_z(all.len());
+        let launch = launch.arg(&first.to).arg(&first.from).arg(&descriptions);
         // SAFETY: the arguments of the kernel; there is room for all packs, and elements are read where there are some.
         unsafe { launch.enqueue() }
     }
+
+    fn pixels(&self) -> usize {
+        self.batch * self.packed[0] * self.packed[1]
+    }
 }
 
-/// `candle::Convolution`.
+/// `candle::Convolutions`.
 #[repr(C)]
-struct KernelConvolution {
-    width: Divisor,
-    height: Divisor,
-    pixels: u32,
+struct KernelConvolutions {
     out_channels: u32,
     in_channels: u32,
-    groups: u32,
+    groups: Divisor,
     in_height: u32,
     in_width: u32,
-    kernel_height: Divisor,
-    kernel_width: Divisor,
     stride: Divisor,
     dilation: u32,
-    row_padding: u32,
-    column_padding: u32,
     input: [i64; 4],
     kernel: [i64; 4],
     output: [i64; 4],
+    count: Divisor,
+    most_pixels: u32,
+    windows: [KernelWindow; table::MOST_PHASES],
 }
 
 // SAFETY: the same fields in the same order, with C's layout on both sides.
-unsafe impl Argument for KernelConvolution {}
+unsafe impl Argument for KernelConvolutions {}
+
+/// `candle::Window`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct KernelWindow {
+    width: Divisor,
+    height: Divisor,
+    pixels: u32,
+    depth: u32,
+    kernel_height: Divisor,
+    kernel_width: Divisor,
+    row_padding: u32,
+    column_padding: u32,
+    input: i64,
+    kernel: i64,
+    output: i64,
+}
 
 /// `candle::Packing`.
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct KernelPacking {
     columns: Divisor,
@@ -499,10 +596,18 @@ struct KernelPacking {
     row_padding: u32,
     column_padding: u32,
     input: [i64; 4],
+    from: i64,
+    to: i64,
+}
+
+/// `candle::Packings`.
+#[repr(C)]
+struct KernelPackings {
+    each: [KernelPacking; table::MOST_PHASES],
 }
 
 // SAFETY: as above.
-unsafe impl Argument for KernelPacking {}
+unsafe impl Argument for KernelPackings {}
 
 /// `candle::Steps`: how far apart the taps are that reach a result of a transposed convolution, and their inputs.
 #[repr(C)]

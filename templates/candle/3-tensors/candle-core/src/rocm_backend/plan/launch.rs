@@ -23,6 +23,11 @@ impl Pointer {
         Self(self.0.wrapping_byte_add(bytes))
     }
 
+    /// Bytes from `start` to here.
+    pub(crate) fn bytes_from(self, start: Self) -> isize {
+        (self.0 as isize).wrapping_sub(start.0 as isize)
+    }
+
     /// Whether the address is a multiple of so many bytes.
     pub(crate) fn is_multiple_of(self, bytes: usize) -> bool {
         (self.0 as usize).is_multiple_of(bytes)
