@@ -1581,7 +1581,8 @@ pub(crate) mod sdpa {
     pub(crate) const WIDE: usize = 128;
     pub(crate) const MATRIX_LEAST_KEYS: usize = 64;
     pub(crate) const WIDE_LEAST_KEYS: usize = 32;
-    pub(crate) const LEAST_PARTS: usize = 4;
+    pub(crate) const SPARED_KEYS: usize = 4;
+    pub(crate) const LONG_PART: usize = 8;
     pub(crate) const WIDE_SPLIT_STEP: usize = 32;
     pub(crate) const BLOCKS_PER_PROCESSOR: Tuned = Tuned([4, 4, 4, 4, 4, 2]);
     pub(crate) const MATRIX_BLOCK: Tuned = Tuned([256, 256, 256, 256, 256, 128]);

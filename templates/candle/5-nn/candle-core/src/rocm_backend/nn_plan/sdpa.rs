@@ -268,14 +268,25 @@ struct Dealing {
 
 impl Dealing {
     /// Into how many parts the keys that are seen are cut, so that blocks for so many groups of rows fill the card: one if
-    /// keys are few.
+    /// that spares no block enough keys for a second launch.
     fn parts(&self, card: Card, seen: usize, groups: usize) -> usize {
-        let most = seen / self.least_keys;
-        if most < table::LEAST_PARTS {
+        let groups = groups.max(1);
+        let most = (seen / self.least_keys).max(1);
+        let blocks = card.multiprocessors * self.blocks_per_processor;
+        let (few, more) = ((blocks / groups).max(1), blocks.div_ceil(groups));
+        // Of a head's keys, how many the busiest processor walks over, in so many parts.
+        let busiest = |parts: usize| seen * (groups * parts).div_ceil(card.multiprocessors) / parts;
+        let is_long = seen / more >= table::LONG_PART * self.least_keys;
+        let parts = if is_long && busiest(more) < busiest(few) {
+            more
+        } else {
+            few
+        };
+        let parts = parts.min(most);
+        if seen - seen / parts < table::SPARED_KEYS * self.least_keys {
             return 1;
         }
-        let wanted = card.multiprocessors * self.blocks_per_processor / groups.max(1);
-        wanted.clamp(1, most)
+        parts
     }
 }
 
@@ -769,8 +780,9 @@ mod tests {
                 4,
             ),
             (Sizes { keys: 400, ..SIZES }, 12),
-            (Sizes { keys: 128, ..SIZES }, 4),
-            (Sizes { keys: 127, ..SIZES }, 1),
+            // Five of six parts are 133 keys less for each block, four of five 127.
+            (Sizes { keys: 160, ..SIZES }, 5),
+            (Sizes { keys: 159, ..SIZES }, 1),
             (Sizes { keys: 0, ..SIZES }, 1),
             (
                 Sizes {
@@ -778,6 +790,23 @@ mod tests {
                     ..SIZES
                 },
                 2,
+            ),
+            // Blocks for 20 groups of rows: 20, or 40 where each part has 256 keys.
+            (
+                Sizes {
+                    batch: 10,
+                    keys: 512,
+                    ..SIZES
+                },
+                2,
+            ),
+            (
+                Sizes {
+                    batch: 10,
+                    keys: 511,
+                    ..SIZES
+                },
+                1,
             ),
         ] {
             assert_eq!(parts(sizes), expected, "{sizes:?}");
