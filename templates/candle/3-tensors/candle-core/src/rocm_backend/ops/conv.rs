@@ -365,6 +365,26 @@ mod tests {
         Tensor::from_iter(numbers, &Device::Cpu)?.reshape(shape)
     }
 
+    /// The kernels that a convolution of a type takes on the device, which has to compute what the CPU does.
+    fn kernels_of(
+        [x, w]: [Tensor; 2],
+        stride: usize,
+        dtype: DType,
+        device: &Device,
+        what: &str,
+    ) -> Result<Vec<String>> {
+        let wanted = x.conv2d(&w, 0, stride, 1, 1)?;
+        let on = |tensor: &Tensor| tensor.to_dtype(dtype)?.to_device(device);
+        let (x, w) = (on(&x)?, on(&w)?);
+        let (found, launches) = launches_of(|| x.conv2d(&w, 0, stride, 1, 1));
+        let flat = |tensor: Tensor| -> Result<_> {
+            let tensor = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F32)?;
+            tensor.flatten_all()?.to_vec1::<f32>()
+        };
+        assert_eq!(flat(found?)?, flat(wanted)?, "{what}");
+        Ok(launches.into_iter().map(|launch| launch.kernel).collect())
+    }
+
     #[test]
     fn every_tile_sums_operands_as_they_are_and_packed_ones() -> Result<()> {
         let name = "every_tile_sums_operands_as_they_are_and_packed_ones";
@@ -381,28 +401,19 @@ mod tests {
         ] {
             for (channels, width) in [5, 33, 65].into_iter().zip(widths) {
                 for (side, stride, inputs) in [(1, 2, 260), (3, 1, 64)] {
-                    let (x, w) = (
+                    let operands = [
                         numbers(&[2, inputs, 4, 5])?,
                         numbers(&[channels, inputs, side, side])?,
-                    );
-                    let wanted = x.conv2d(&w, 0, stride, 1, 1)?;
-                    let on = |tensor: &Tensor| tensor.to_dtype(dtype)?.to_device(&device);
-                    let (x, w) = (on(&x)?, on(&w)?);
-                    let (found, launches) = launches_of(|| x.conv2d(&w, 0, stride, 1, 1));
+                    ];
                     let what = format!("{channels} channels of {dtype:?}, {side} x {side}");
-                    let flat = |tensor: Tensor| -> Result<_> {
-                        let tensor = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F32)?;
-                        tensor.flatten_all()?.to_vec1::<f32>()
-                    };
-                    assert_eq!(flat(found?)?, flat(wanted)?, "{what}");
+                    let launched = kernels_of(operands, stride, dtype, &device, &what)?;
                     // Packing pays for 9 taps, if there is such a kernel.
                     let packed = side == 3 && (width > 16 || tiles == "matrix");
                     let packed = if packed { "_packed" } else { "" };
                     let kernel = format!("conv2d_{tiles}{packed}_{name}_{width}");
                     let sum = format!("conv2d_sum_{name}");
                     for kernel in [kernel, sum] {
-                        let made = launches.iter().any(|launch| launch.kernel == kernel);
-                        assert!(made, "{what}: {kernel}");
+                        assert!(launched.contains(&kernel), "{what}: {kernel}");
                     }
                 }
             }
@@ -421,20 +432,14 @@ mod tests {
             // Packs of a single channel would be mostly empty.
             for (inputs, tiles) in [(1, "tiled"), (4, "tiled_packed")] {
                 // 256 pixels for each of more than 208 blocks.
-                let (x, w) = (
+                let operands = [
                     numbers(&[14, inputs, 64, 63])?,
                     numbers(&[17, inputs, 2, 2])?,
-                );
-                let wanted = x.conv2d(&w, 0, 1, 1, 1)?.flatten_all()?;
-                let on = |tensor: &Tensor| tensor.to_dtype(dtype)?.to_device(&device);
-                let (x, w) = (on(&x)?, on(&w)?);
-                let (found, launches) = launches_of(|| x.conv2d(&w, 0, 1, 1, 1));
-                let found = found?.to_device(&Device::Cpu)?.to_dtype(DType::F32)?;
-                let found = found.flatten_all()?.to_vec1::<f32>()?;
-                assert_eq!(found, wanted.to_vec1::<f32>()?, "{dtype:?}, {inputs}");
+                ];
+                let what = format!("{dtype:?}, {inputs}");
+                let launched = kernels_of(operands, 1, dtype, &device, &what)?;
                 let kernel = format!("conv2d_{tiles}_{name}_32");
-                let made = launches.iter().any(|launch| launch.kernel == kernel);
-                assert!(made, "{kernel}");
+                assert!(launched.contains(&kernel), "{what}: {kernel}");
             }
         }
         Ok(())

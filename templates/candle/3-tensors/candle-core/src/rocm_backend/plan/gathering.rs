@@ -397,13 +397,12 @@ impl<'a> Gathering<'a> {
         let (inputs, packed) = (convolution.x.shape[1], convolution.packed_channels());
         let most = u32::MAX as usize / 2;
         let fits = |elements: usize| elements.saturating_mul(convolution.x.size) <= most;
-        let kernels = work
-            .iter()
-            .map(|each| each.packed_kernel() * convolution.channels);
+        // Those of all phases lie one behind another.
+        let kernels = work.iter().map(Self::packed_kernel).sum::<usize>();
         let few = packed.div_ceil(PACK / convolution.x.size) <= table::PACK_PACKS * blocks_y;
         few && 2 * packed <= 3 * inputs
             && fits(Frame::around(work).image())
-            && kernels.max().is_some_and(fits)
+            && fits(kernels.saturating_mul(convolution.channels))
     }
 
     /// Elements of one of the kernels.
