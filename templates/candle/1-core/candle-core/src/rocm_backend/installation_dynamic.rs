@@ -45,7 +45,11 @@ impl OpenLibrary {
 pub(super) fn open(library: &'static str, files: &[&str]) -> Result<OpenLibrary, CString> {
     static CHOSEN: OnceLock<Rocm> = OnceLock::new();
     let rocm = CHOSEN.get_or_init(|| Rocm::among(folders(&|variable| env::var_os(variable))));
-    rocm.open(library, files).map_err(|problem| {
+    let opened = {
+        let _undisturbed = lock(&loaded::LOADER);
+        rocm.open(library, files)
+    };
+    opened.map_err(|problem| {
         lock(&PROBLEMS).insert(library, problem.clone());
         text(&problem)
     })
@@ -178,6 +182,7 @@ fn text(problem: &str) -> CString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn rocm_path_comes_first_and_names_a_root() {
@@ -250,6 +255,21 @@ mod tests {
             .err()
             .expect("there is none");
         assert_eq!(problem(name).map(|known| text(&known)), Some(told));
+    }
+
+    #[test]
+    fn nothing_is_opened_while_something_is_compiled() {
+        let compiling = lock(&loaded::LOADER);
+        let (done, is_done) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let _ = open("another library for this test", &["libof-this-test.so.1"]);
+            let _ = done.send(());
+        });
+        let while_compiling = is_done.recv_timeout(Duration::from_millis(100));
+        drop(compiling);
+        thread.join().unwrap();
+        assert!(while_compiling.is_err(), "it did not wait");
+        assert_eq!(is_done.recv(), Ok(()));
     }
 
     #[test]

@@ -1,5 +1,12 @@
 //! Which libraries the process has loaded, and from where.
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Held while a library is opened, and while hipRTC compiles. When rocBLAS is opened, it asks AMD's compiler to unpack its
+/// kernels while the dynamic loader has its lock; the compiler has a lock as well, and asks for the loader's while it links.
+/// Without this one, a thread that opens rocBLAS and a thread that compiles may wait for one another for ever.
+#[allow(dead_code)] // Nothing is compiled as long as HIP is the only library.
+pub(super) static LOADER: Mutex<()> = Mutex::new(());
 
 /// The files of a library that the process has loaded, in the order in which they came; "libamdhip64" names them all,
 /// whatever their version. Empty where the system does not tell.

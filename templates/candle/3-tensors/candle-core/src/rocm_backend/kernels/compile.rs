@@ -2,7 +2,9 @@
 use super::disk_cache::Entry;
 use super::hash::Hash128;
 use super::module::Module;
+use crate::rocm_backend::gpu::lock;
 use crate::rocm_backend::hip::{self, HipResult};
+use crate::rocm_backend::loaded::LOADER;
 use crate::rocm_backend::room::lacks_memory;
 use crate::rocm_backend::{api, RocmError};
 use std::env;
@@ -149,10 +151,13 @@ impl Program {
         let options = options(unit).map(text);
         let options = options.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+        // hipRTC is open since the program was made.
+        let undisturbed = lock(&LOADER);
         // SAFETY: the program is not destroyed yet, and options and array live through the call.
         let status = unsafe {
             api::hiprtcCompileProgram(self.handle, pointers.len() as c_int, pointers.as_mut_ptr())
         };
+        drop(undisturbed);
         check("hiprtcCompileProgram", status).map_err(|error| RocmError::Compile {
             file: self.file.clone(),
             architecture: unit.architecture.to_string(),
@@ -214,6 +219,7 @@ fn check(call: &'static str, status: api::hiprtcResult) -> HipResult<()> {
 mod tests {
     use super::*;
     use crate::rocm_backend::testing::gpu;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn only_0_forbids_to_compile() {
@@ -226,6 +232,37 @@ mod tests {
         ] {
             assert_eq!(is_forbidden(value.map(OsStr::new)), forbids, "{value:?}");
         }
+    }
+
+    #[test]
+    fn nothing_is_compiled_while_a_library_is_opened() -> HipResult<()> {
+        if gpu("nothing_is_compiled_while_a_library_is_opened").is_none() {
+            return Ok(());
+        }
+        let unit = Unit {
+            file: "while_a_library_is_opened.hip",
+            source: "extern \"C\" __global__ void nothing() {}",
+            headers: &[],
+            architecture: "gfx90a",
+        };
+        let begin = Instant::now();
+        let compiled = Program::new(&unit)?.compile(&unit)?;
+        let long_enough = begin.elapsed() * 2 + Duration::from_millis(100);
+        let opening = lock(&LOADER);
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let compiling = scope.spawn(|| {
+                let code = Program::new(&unit)?.compile(&unit);
+                let _ = done.send(());
+                code
+            });
+            let while_opening = is_done.recv_timeout(long_enough);
+            drop(opening);
+            let code = compiling.join().expect("it does not panic")?;
+            assert!(while_opening.is_err(), "it did not wait");
+            assert!(code == compiled);
+            Ok(())
+        })
     }
 
     #[test]
