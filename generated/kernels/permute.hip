@@ -115,8 +115,8 @@ CANDLE_DEVICE void read_elements(const Squares<T, PACK> &squares, const Tile<T> 
     }
 #pragma unroll
     for (u32 b = 0; b < BATCH; ++b) {
-      const u32 i = least(first + b * BLOCK, count - 1), pack = columns.divide(i);
-      squares.at(i - pack * columns.size, pack) = packs[b];
+      const u32 i = first + b * BLOCK, pack = columns.divide(i);
+      if (i < count) squares.at(i - pack * columns.size, pack) = packs[b];
     }
   }
 }

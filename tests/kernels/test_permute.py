@@ -32,6 +32,7 @@ SIZES = tuple(dtype(name) for name in ("f8e4m3", "f16", "u32", "f64"))
 
 MATRICES = [
     (64, 64),
+    (97, 97),
     (128, 192),
     (136, 72),
     (67, 129),
