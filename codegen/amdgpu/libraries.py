@@ -1,4 +1,7 @@
-"""rocBLAS as Debian packages it, for the modelled GPU: its library, and its kernels for the cards that are modelled."""
+"""AMD's libraries as Debian packages them, for the modelled GPU.
+
+Of rocBLAS, the library and its kernels for the cards that are modelled; of MIOpen and rocRAND, the libraries alone.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
     from codegen.rocm.fetch import FetchedPart
 
 KERNELS = "*/library/"
-"""The folder of its kernels: files named for a card, and lists of those that all cards have."""
+"""The folder of rocBLAS's kernels: files named for a card, and lists of those that all cards have."""
+PROVIDERS = ("libmiopen", "librocrand")
+"""How the names of their packages begin."""
 
 
 def rocblas_folders() -> tuple[Path, ...]:
@@ -32,24 +37,42 @@ def rocblas_folders() -> tuple[Path, ...]:
     blas, tracing = fetched(NEWEST, Part.BLAS), fetched(NEWEST, Part.TRACING)
     if blas is None or tracing is None:
         return ()
-    if not blas.root.is_dir():
-        _unpack_all(blas)
+    _unpack_once(blas)
     return blas.root / LIBRARIES, tracing.root / LIBRARIES
 
 
-def _unpack_all(blas: FetchedPart) -> None:
-    with TemporaryDirectory(dir=blas.folder, ignore_cleanup_errors=True) as staging:
+def provider_folders() -> tuple[Path, ...]:
+    """The folders of MIOpen, of rocRAND and of what they load besides rocBLAS; none if the packages were not fetched.
+
+    The first call unpacks them, half a GB.
+
+    Raises:
+        ToolchainMissing: a package is broken.
+    """
+    libraries, others = fetched(NEWEST, Part.LIBRARIES), fetched(NEWEST, Part.PROVIDERS)
+    if libraries is None or others is None:
+        return ()
+    _unpack_once(libraries, PROVIDERS)
+    return libraries.root / LIBRARIES, others.root / LIBRARIES
+
+
+def _unpack_once(part: FetchedPart, names: tuple[str, ...] = ("",)) -> None:
+    """The packages of a part whose names begin so."""
+    if part.root.is_dir():
+        return
+    with TemporaryDirectory(dir=part.folder, ignore_cleanup_errors=True) as staging:
         new = Path(staging, "root")
         new.mkdir()
-        for package in blas.debs:
-            _unpack(package, new)
+        for package in part.debs:
+            if package.name.startswith(names):
+                _unpack(package, new)
         # Another process may have done the same meanwhile.
         with suppress(OSError):
-            new.rename(blas.root)
+            new.rename(part.root)
 
 
 def _unpack(package: Path, folder: Path) -> None:
-    """What the modelled cards need of a package; the kernels of all cards are three times as much."""
+    """What the modelled cards need of a package; the kernels of all cards are three times as much as rocBLAS's."""
     chosen = [f"./{LIBRARIES}/lib*", f"{KERNELS}*_fallback.dat", *(f"{KERNELS}*{card}*" for card in CARDS)]
     take: list[str | Path] = ["tar", "-x", "-C", folder, "--wildcards", *chosen]
     with (

@@ -1,4 +1,4 @@
-"""AMD's own runtime on a modelled GPU, `amdgpu/model`: libamdhip64, ROCr, hipRTC and rocBLAS as Debian packages them.
+"""AMD's own runtime on a modelled GPU, `amdgpu/model`: HIP, ROCr, hipRTC and other libraries as Debian packages them.
 
 `python -m codegen.amdgpu.runtime gfx1100 ARGUMENTS` runs this Python with these arguments there, or the program that
 they begin with: a test program of a patched Candle, say. What runs so is "AMD's runtime on a modelled GPU", and neither
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.amdgpu.products import rocblas_folders
+from codegen.amdgpu.libraries import provider_folders, rocblas_folders
 from codegen.amdgpu.topology import CARDS, write_topology
 from codegen.errors import CandleRocmError, ToolchainMissing, UsageError
 from codegen.paths import build_folder
@@ -36,13 +36,15 @@ class ModelledRuntime:
     libraries: Path
     rocblas: tuple[Path, ...]
     """The folders of rocBLAS, if it was fetched."""
+    providers: tuple[Path, ...]
+    """Those of MIOpen and rocRAND, likewise."""
     variables: Mapping[str, str]
     """Of the programs that run there, besides the loader's."""
 
     @property
     def library_path(self) -> str:
         """All folders that the loader searches."""
-        return ":".join(map(str, (self.libraries, *self.rocblas)))
+        return ":".join(map(str, (self.libraries, *self.rocblas, *self.providers)))
 
 
 def main() -> None:
@@ -91,6 +93,7 @@ def modelled_runtime(name: str) -> ModelledRuntime:
         part.root / LOADER,
         part.root / LIBRARIES,
         rocblas_folders(),
+        provider_folders(),
         {
             "HSA_MODEL_LIB": str(model),
             "HSA_MODEL_TOPOLOGY": str(topology),
@@ -99,8 +102,26 @@ def modelled_runtime(name: str) -> ModelledRuntime:
             # ROCr frees a signal's event once the signal is lowered, and aborts when a model tells of it after that,
             # where a driver would ignore the interrupt. Without interrupts, it looks at the signal itself.
             "HSA_ENABLE_INTERRUPT": "0",
+            "HSA_ENABLE_SDMA": "0",
+            **_variables_of_miopen(),
         },
     )
+
+
+def _variables_of_miopen() -> dict[str, str]:
+    """How MIOpen finds a solution there.
+
+    It may not time kernels, since the clock of a model stands still. And Debian's has no kernels in assembly: it fails
+    where it wants one.
+    """
+    folder = build_folder() / "amdgpu/miopen"
+    return {
+        "MIOPEN_FIND_MODE": "FAST",
+        "MIOPEN_DEBUG_CONV_WINOGRAD": "0",
+        "MIOPEN_DEBUG_CONV_IMPLICIT_GEMM": "0",
+        "MIOPEN_USER_DB_PATH": str(folder / "choices"),
+        "MIOPEN_CUSTOM_CACHE_DIR": str(folder / "kernels"),
+    }
 
 
 if __name__ == "__main__":

@@ -105,8 +105,8 @@ def _gpu(card: Card) -> dict[str, int]:
         "device_id": card.device,
         "location_id": 0x300,
         "drm_render_minor": 128,
-        # Without engines for copies, ROCr copies with kernels.
-        "num_sdma_engines": 0,
+        # ROCr divides by their number. It is told to copy with kernels, since the model has no engines for copies.
+        "num_sdma_engines": 2,
         "num_sdma_xgmi_engines": 0,
         "num_sdma_queues_per_engine": 8,
         "num_cp_queues": 8,

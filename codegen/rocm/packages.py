@@ -29,6 +29,8 @@ class Part(StrEnum):
     """librccl, likewise."""
     TRACING = "tracing"
     """libroctx64, without which librocblas does not load."""
+    PROVIDERS = "providers"
+    """What libMIOpen loads besides ROCm's own libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,10 @@ def _packed(*packages: str) -> PackageSet:
     return PackageSet(alone=packages, unpack=False)
 
 
+# By apt's patterns: Boost's version is a part of its packages' names. The others that MIOpen depends on are ROCm's.
+_NOT_OF_ROCM = ",".join(f'?name("^{name}")' for name in ("libboost-", "libbz2", "libsqlite3"))
+BESIDE_MIOPEN = f"?and(?reverse-depends(?exact-name(libmiopen1)),?or({_NOT_OF_ROCM}))"
+
 RELEASES = (
     RocmRelease(
         "5.7",
@@ -123,6 +129,7 @@ RELEASES = (
             Part.BLAS: _packed("librocblas5"),
             Part.COLLECTIVES: _packed("librccl1"),
             Part.TRACING: PackageSet(alone=("libroctx64-4",)),
+            Part.PROVIDERS: PackageSet(alone=(BESIDE_MIOPEN,)),
         },
     ),
 )

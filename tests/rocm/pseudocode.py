@@ -589,6 +589,16 @@ def _scaled(value: Value, exponent: int) -> Value:
     return nearest(Fraction(float(value.number)) * Fraction(2) ** max(-5000, min(exponent, 5000)), value.width)
 
 
+def _sine(turns: Any, quarters: int = 0) -> float:
+    """The sine of a number of turns, and of quarters more."""
+    if not np.isfinite(turns):
+        return math.nan
+    exact = Fraction(float(turns)) + Fraction(quarters, 4)
+    if exact % Fraction(1, 2) == 0:
+        return float(turns) if turns == 0 and not quarters else 0.0
+    return math.sin(2 * math.pi * float(exact - round(exact)))
+
+
 def _larger(a: Value, b: Value, *, smallest: bool) -> Value:
     """The larger of two floats, +0 being larger than -0; the other one if one is none."""
     if np.isnan(a.number):
@@ -631,6 +641,8 @@ def call(name: str, given: list[Value]) -> Value:
         "BYTE_PERMUTE": lambda: _picked(first, given[1].bits),
         "ldexp": lambda: _scaled(first, given[1].number),
         "sqrt": lambda: floating(np.sqrt(first.number) if first.number >= 0 else math.nan, width),
+        "sin_of_turns": lambda: floating(_sine(first.number), width),
+        "cos_of_turns": lambda: floating(_sine(first.number, 1), width),
         "log2": lambda: floating(np.log2(np.float64(first.number)), width),
         "pow": lambda: floating(np.power(np.float64(first.number), np.float64(given[1].number)), width),
         "fma": lambda: fused([each.number for each in given], width),

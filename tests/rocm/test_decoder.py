@@ -11,7 +11,7 @@ import pytest
 from rocm_toolchain import architectures, real_disassembler, real_toolchain
 
 from codegen import programs
-from codegen.amdgpu.products import rocblas_folders
+from codegen.amdgpu.libraries import rocblas_folders
 from codegen.amdgpu.topology import CARDS
 from codegen.kernels.compile import compile_kernels
 from codegen.kernels.loader import load_families

@@ -9,7 +9,7 @@ import sys
 import pytest
 from rocm_toolchain import ARCH
 
-from codegen.amdgpu.products import rocblas_folders
+from codegen.amdgpu.libraries import rocblas_folders
 from codegen.amdgpu.topology import CARDS
 from codegen.paths import build_folder, repository_root
 from rocm.products import CASES

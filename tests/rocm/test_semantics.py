@@ -41,9 +41,14 @@ OWN = {
         )
         for name, num in itertools.product(("MAX", "MIN"), ("", "_NUM"))
     },
+    **{
+        f"V_{name}_F32": f"D0.f32 = {name.lower()}_of_turns(S0.f32)\n"
+        f"if !isNAN(S0.f32 - S0.f32) && (S0.f32 < -256.0F || S0.f32 > 256.0F) then\nD0.f32 = {beyond}\nendif"
+        for name, beyond in (("SIN", "0.0F"), ("COS", "1.0F"))
+    },
 }
 """Where the text says what a mode makes of numbers that are none, where it rounds twice, and where compilers count on
-more than it says: a fraction is less than 1."""
+more than it says: a fraction is less than 1, and a sine is that of a number of turns."""
 
 OTHERWISE = {
     **dict.fromkeys(("S_GETPC_B64", "S_SETPC_B64", "S_SWAPPC_B64", "S_CALL_B64"), "kernels jump"),
@@ -62,7 +67,12 @@ OTHERWISE = {
 }
 """What is not compared with the text, and why. Kernel tests compare its results with Candle's CPU bit for bit."""
 
-ULPS = {f"V_{form}{name}_F{bits}": 1 for form in ("", "S_") for name in ("EXP", "LOG", "RSQ") for bits in (16, 32, 64)}
+ULPS = {
+    f"V_{form}{name}_F{bits}": 1
+    for form in ("", "S_")
+    for name in ("EXP", "LOG", "RSQ", "SIN", "COS")
+    for bits in (16, 32, 64)
+}
 """Where libraries differ in the last bit, or the text rounds twice."""
 
 

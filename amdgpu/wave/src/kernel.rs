@@ -147,11 +147,11 @@ impl Kernel {
         for z in 0..launch.grid[2] {
             for y in 0..launch.grid[1] {
                 for x in 0..launch.grid[0] {
-                    let waves = |left: Left| self.waves(launch, [x, y, z], left);
-                    let mut block = Block::new(&self.program, waves(ones), self.lds + launch.lds);
+                    let place = [x, y, z];
+                    let mut block = Block::new(&self.program, self.waves(launch, place, ones), self.lds + launch.lds);
                     block.patience = launch.patience;
                     if launch.compares {
-                        block.compare_with(waves(others));
+                        block.compare_with(self.waves(launch, place, others));
                     }
                     block.run(memory)?;
                     executed += block.executed;
@@ -161,7 +161,7 @@ impl Kernel {
         Ok(executed)
     }
 
-    fn waves(&self, launch: &Launch, block: [u32; 3], left: Left) -> Vec<Wave> {
+    fn waves(&self, launch: &Launch, block: [u32; 3], left: impl Left) -> Vec<Wave> {
         let [width, height, depth] = launch.block.map(|count| count as usize);
         let threads = width * height * depth;
         let wave = |first: usize| {

@@ -196,6 +196,27 @@ fn value(name: &str) -> Option<Value> {
     })
 }
 
+/// The sine of a number of turns, some quarters of a turn further on. Hardware has it for 256 turns at most, and `beyond` for
+/// more.
+fn sine(turns: f32, further: i64, beyond: f32) -> f32 {
+    if !turns.is_finite() {
+        return f32::NAN;
+    }
+    if turns.abs() > 256. {
+        return beyond;
+    }
+    let turns = f64::from(turns);
+    let quarters = (turns * 4.).round() as i64;
+    let rest = (turns - quarters as f64 / 4.) * std::f64::consts::TAU;
+    let (of_quarter, is_negative) = match (quarters + further).rem_euclid(4) {
+        0 => (rest.sin(), false),
+        1 => (rest.cos(), false),
+        2 => (rest.sin(), true),
+        _ => (rest.cos(), true),
+    };
+    (if is_negative { 0. - of_quarter } else { of_quarter }) as f32
+}
+
 fn float(name: &str) -> Option<Value> {
     Some(match name {
         "V_ADD_F32" => |a, b, _| of_f(f(a) + f(b)),
@@ -213,6 +234,8 @@ fn float(name: &str) -> Option<Value> {
         "V_MAX3_F32" => |a, b, c| of_f(larger(larger(f(a).into(), f(b).into()), f(c).into()) as f32),
         "V_EXP_F32" => |a, _, _| of_f(f64::from(f(a)).exp2() as f32),
         "V_LOG_F32" => |a, _, _| of_f(f64::from(f(a)).log2() as f32),
+        "V_SIN_F32" => |a, _, _| of_f(sine(f(a), 0, 0.)),
+        "V_COS_F32" => |a, _, _| of_f(sine(f(a), 1, 1.)),
         "V_RCP_F32" | "V_RCP_IFLAG_F32" => |a, _, _| of_f(1. / f(a)),
         "V_RSQ_F32" => |a, _, _| of_f((1. / f64::from(f(a)).sqrt()) as f32),
         "V_SQRT_F32" => |a, _, _| of_f(f(a).sqrt()),

@@ -175,6 +175,9 @@ fn value(name: &str) -> Option<fn(&Given) -> Made> {
         "S_MAX_U32" => |g| (Some(g.a.max(g.b)), Some(g.a >= g.b)),
         "S_MIN_I32" => |g| (Some(signed(g.a).min(signed(g.b)) as u64), Some(signed(g.a) < signed(g.b))),
         "S_MAX_I32" => |g| (Some(signed(g.a).max(signed(g.b)) as u64), Some(signed(g.a) >= signed(g.b))),
+        "S_ABS_I32" => |g| tested(u64::from((g.a as u32 as i32).unsigned_abs())),
+        "S_ABSDIFF_I32" => |g| tested(u64::from((g.a as i32).wrapping_sub(g.b as i32).unsigned_abs())),
+        "S_ASHR_I64" => |g| tested((g.a as i64 >> (g.b & 63)) as u64),
         "S_ASHR_I32" => |g| tested((signed(g.a) >> (g.b & 31)) as u64 & g.whole),
         "S_BFE_U32" => |g| tested(field_of(g.a, g.b)),
         "S_BFE_I32" => |g| {

@@ -14,8 +14,11 @@ pub const BLOCK_X: usize = 9;
 /// Two of 16 bits.
 pub const BLOCK_YZ: usize = 7;
 
-/// What programs before have left in a register, for a lane.
-pub type Left = fn(usize, usize) -> u32;
+/// What programs before have left in a register, for a lane. Not a pointer to a function: it is asked for each word of each
+/// wave.
+pub trait Left: Fn(usize, usize) -> u32 + Copy {}
+
+impl<F: Fn(usize, usize) -> u32 + Copy> Left for F {}
 
 /// All bits are 1: programs before have left no zeros.
 pub fn ones(_: usize, _: usize) -> u32 {
@@ -57,7 +60,7 @@ pub struct Wave {
 
 impl Wave {
     /// A wave with all lanes on. Of registers with a number, the words are what was left there.
-    pub fn new(set: &InstructionSet, lanes: usize, left: Left) -> Self {
+    pub fn new(set: &InstructionSet, lanes: usize, left: impl Left) -> Self {
         let vectors = if set.is_rdna() { VECTORS } else { 2 * VECTORS };
         Self {
             lanes,

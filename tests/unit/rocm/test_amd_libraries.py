@@ -1,4 +1,4 @@
-"""rocBLAS of its package, unpacked for the modelled GPU."""
+"""AMD's libraries of their packages, unpacked for the modelled GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codegen.amdgpu import products
+from codegen.amdgpu import libraries
 from codegen.amdgpu.topology import CARDS
 from codegen.errors import ToolchainMissing
 from codegen.rocm.fetch import FetchedPart
@@ -43,12 +43,12 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["dpkg-deb", "--root-owner-group", "--build", tree, folder / "packages/x.deb"], check=True, capture_output=True
     )
     found = {part: FetchedPart(NEWEST, part, tmp_path / part, ("x",)) for part in (Part.BLAS, Part.TRACING)}
-    monkeypatch.setattr(products, "fetched", lambda _release, part: found.get(part))
+    monkeypatch.setattr(libraries, "fetched", lambda _release, part: found.get(part))
     return folder
 
 
 def test_the_library_and_the_kernels_of_modelled_cards_are_unpacked(packages: Path, tmp_path: Path) -> None:
-    folders = products.rocblas_folders()
+    folders = libraries.rocblas_folders()
     assert folders == (packages / "root" / LIBRARIES, tmp_path / "tracing/root" / LIBRARIES)
     unpacked = {str(path.relative_to(packages / "root")) for path in (packages / "root").rglob("*") if path.is_file()}
     assert unpacked == {name for name in FILES if "gfx900" not in name}
@@ -56,23 +56,37 @@ def test_the_library_and_the_kernels_of_modelled_cards_are_unpacked(packages: Pa
 
 
 def test_it_is_unpacked_once(packages: Path) -> None:
-    products.rocblas_folders()
+    libraries.rocblas_folders()
     shutil.rmtree(packages / "packages")
-    assert products.rocblas_folders()
+    assert libraries.rocblas_folders()
 
 
 def test_a_broken_package_is_no_library(packages: Path) -> None:
     package = packages / "packages/x.deb"
     package.write_bytes(package.read_bytes()[:-100])
     with pytest.raises(ToolchainMissing, match="could not be unpacked"):
-        products.rocblas_folders()
+        libraries.rocblas_folders()
     assert not (packages / "root").exists()
 
 
 def test_there_are_none_without_both_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(
-        products,
+        libraries,
         "fetched",
         lambda _release, part: FetchedPart(NEWEST, part, tmp_path, ("x",)) if part is Part.BLAS else None,
     )
-    assert products.rocblas_folders() == ()
+    assert libraries.rocblas_folders() == ()
+
+
+def test_of_the_others_what_providers_need_is_unpacked(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = (packages / "packages/x.deb").read_bytes()
+    for name, there in (("libmiopen1_7.deb", package), ("libamdhip64-7_7.deb", b"no package")):
+        (packages / "packages" / name).write_bytes(there)
+    (packages / "packages/x.deb").unlink()
+    others = FetchedPart(NEWEST, Part.PROVIDERS, packages.parent / "providers", ("x",))
+    found = {Part.LIBRARIES: FetchedPart(NEWEST, Part.LIBRARIES, packages, ("x",)), Part.PROVIDERS: others}
+    monkeypatch.setattr(libraries, "fetched", lambda _release, part: found.get(part))
+    assert libraries.provider_folders() == (packages / "root" / LIBRARIES, others.root / LIBRARIES)
+    assert (packages / "root" / FILES[0]).is_file()
+    del found[Part.PROVIDERS]
+    assert libraries.provider_folders() == ()

@@ -20,7 +20,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelledRuntime:
     for name in ("librocblas.so.5.2", "librocblas.so.5", "notes.txt"):
         put(tmp_path, f"blas/{name}")
     loader = put(tmp_path, "loader")
-    found = ModelledRuntime(loader, tmp_path / "hip", (tmp_path / "blas",), {"HSA_MODEL_LIB": "/model"})
+    found = ModelledRuntime(loader, tmp_path / "hip", (tmp_path / "blas",), (), {"HSA_MODEL_LIB": "/model"})
     monkeypatch.setattr(module, "modelled_runtime", lambda _card: found)
     return found
 
@@ -58,7 +58,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(runtime: ModelledRuntime, tmp_
 
 @pytest.mark.usefixtures("runtime")
 def test_without_rocblas_there_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bare = ModelledRuntime(tmp_path / "loader", tmp_path, (), {})
+    bare = ModelledRuntime(tmp_path / "loader", tmp_path, (), (), {})
     monkeypatch.setattr(module, "modelled_runtime", lambda _card: bare)
     with pytest.raises(ToolchainMissing, match="rocBLAS was not fetched"):
         modelled("gfx942", tmp_path)

@@ -427,13 +427,14 @@ mod tests {
         let Some(device) = gpu(name) else {
             return Ok(());
         };
+        // 256 pixels for each of more than two blocks to a multiprocessor.
+        let images = 2 * device.multiprocessors() * 256 / (63 * 62) + 1;
         let device = Device::Rocm(device);
         for (dtype, name) in [(DType::F32, "f32"), (DType::F64, "f64")] {
             // Packs of a single channel would be mostly empty.
             for (inputs, tiles) in [(1, "tiled"), (4, "tiled_packed")] {
-                // 256 pixels for each of more than 208 blocks.
                 let operands = [
-                    numbers(&[14, inputs, 64, 63])?,
+                    numbers(&[images, inputs, 64, 63])?,
                     numbers(&[17, inputs, 2, 2])?,
                 ];
                 let what = format!("{dtype:?}, {inputs}");
