@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
 use wave::block::Block;
+use wave::hazards::scan::scan;
 use wave::kernel::{Code, Launch};
 use wave::memory::Memory;
 use wave::program::Program;
@@ -103,6 +104,23 @@ pub unsafe extern "C" fn amdgpu_load(card: *const c_char, code: *const u8, size:
     loaded.map_or(std::ptr::null_mut(), |code| Box::into_raw(Box::new(code)))
 }
 
+/// Hazards in a code object, a line for each: the address of an instruction that comes too early, and what about it; or
+/// `nop`, the address of an S_NOP, and 1 if something would come too early if it were shorter by one wait state. It is not
+/// to be executed afterwards.
+///
+/// # Safety
+/// `amdgpu_load` made it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn amdgpu_hazards(code: *const Code) -> *const c_char {
+    // SAFETY: the caller's promise.
+    let found = scan(unsafe { &*code }.program());
+    let faults = found.faults.iter().map(|(address, what)| format!("{address:#x} {what}\n"));
+    let nops = found.nops.iter().map(|(address, is_needed)| format!("nop {address:#x} {}\n", u8::from(*is_needed)));
+    let lines: String = faults.chain(nops).collect();
+    INSTRUCTIONS.set(CString::new(lines).unwrap_or_default());
+    INSTRUCTIONS.with_borrow(|lines| lines.as_ptr())
+}
+
 /// The instructions of a code object, a line for each: 1 if it has been executed, its bytes, AMD's name without that of the
 /// encoding.
 ///
@@ -195,9 +213,8 @@ pub unsafe extern "C" fn amdgpu_execute(
         (CStr::from_ptr(card), words, &mut *registers, slice::from_raw_parts(regions, regions_count))
     };
     let executed = told(|| {
-        let set = isa::of_card(&card.to_string_lossy()).ok_or("no instruction set of that card")?;
-        let program = Program::new(set, 0, words.to_vec());
-        let mut wave = Wave::new(set, registers.lanes as usize, ones);
+        let program = Program::new(&card.to_string_lossy(), 0, words.to_vec())?;
+        let mut wave = Wave::new(program.set, registers.lanes as usize, ones);
         wave.exec &= registers.exec;
         (wave.vcc, wave.scc, wave.scalars) = (registers.vcc, registers.scc != 0, registers.scalars);
         let count = registers.vectors.len();

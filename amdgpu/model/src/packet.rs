@@ -154,8 +154,7 @@ impl Kernels {
             return Ok(known.clone());
         }
         let card = topology::card()?;
-        let set = isa::of_card(&card).ok_or_else(|| format!("{card} has no instruction set here"))?;
-        let kernel = Kernel::new(Arc::new(Program::new(set, start, words)), address, &descriptor);
+        let kernel = Kernel::new(Arc::new(Program::new(&card, start, words)?), address, &descriptor);
         let name = kernel_name(address, window);
         recorded::function(name.as_deref());
         let named = Named { kernel, name, edition };

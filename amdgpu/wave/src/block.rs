@@ -85,6 +85,8 @@ impl<'a> Block<'a> {
             *executed += 1;
             let name = &*step.name;
             wave.place += step.instruction.bytes / 4;
+            let spaced = wave.hazards.note(program, place, &step.spacing);
+            spaced.map_err(|what| fault(format!("{name}: {what}")))?;
             match step.role {
                 Role::End => return Ok(Now::HasEnded),
                 Role::Barrier | Role::SignalAtBarrier if wave.waits.stores_to_lds() => {

@@ -79,12 +79,11 @@ impl Code {
     /// # Errors
     /// In words, if it is none.
     pub fn new(bytes: Vec<u8>, card: &str) -> Result<Self, String> {
-        let set = isa::of_card(card).ok_or_else(|| format!("{card} has no instruction set here"))?;
         let file = object::File::parse(&*bytes).map_err(|error| error.to_string())?;
         let text = file.section_by_name(".text").ok_or("no section .text")?;
         let data = text.data().map_err(|error| error.to_string())?;
         let words = data.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
-        let program = Program::new(set, text.address(), words.collect());
+        let program = Program::new(card, text.address(), words.collect())?;
         Ok(Self { program: Arc::new(program), bytes })
     }
 

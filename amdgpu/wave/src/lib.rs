@@ -4,6 +4,7 @@
 //! names it.
 
 pub mod block;
+pub mod hazards;
 pub mod kernel;
 pub mod memory;
 pub mod program;

@@ -6,6 +6,7 @@ use isa::decode::{Instruction, decode};
 use isa::operand::Operand;
 use isa::table::{InstructionSet, Kind};
 
+use crate::hazards::Spacing;
 use crate::lane::{Does, does, does_limited};
 use crate::names::usual;
 use crate::registers::Registers;
@@ -19,6 +20,8 @@ use crate::waits::Awaited;
 pub struct Program {
     /// Its instruction set.
     pub set: &'static InstructionSet,
+    /// The card that executes it: not all with a set have the same hazards.
+    card: String,
     /// The address of the first word.
     pub start: u64,
     words: Vec<u32>,
@@ -45,6 +48,8 @@ pub struct Step {
     pub(crate) vector: Prepared,
     /// What it has to do with waiting.
     pub(crate) awaited: Awaited,
+    /// What it has to do with hazards.
+    pub(crate) spacing: Spacing,
     /// All registers that it names.
     pub(crate) touched: Registers,
 }
@@ -56,10 +61,14 @@ impl std::fmt::Debug for Step {
 }
 
 impl Program {
-    /// The code whose first word lies at an address.
-    pub fn new(set: &'static InstructionSet, start: u64, words: Vec<u32>) -> Self {
+    /// The code for a card whose first word lies at an address.
+    ///
+    /// # Errors
+    /// If the card's instructions are not known.
+    pub fn new(card: &str, start: u64, words: Vec<u32>) -> Result<Self, String> {
+        let set = isa::of_card(card).ok_or_else(|| format!("{card} has no instruction set here"))?;
         let steps = words.iter().map(|_| OnceLock::new()).collect();
-        Self { set, start, words, steps }
+        Ok(Self { set, card: card.into(), start, words, steps })
     }
 
     /// Its words.
@@ -94,8 +103,9 @@ impl Program {
             let does = if instruction.is_set("clmp") { does_limited(&name) } else { does(&name) };
             let (vector, awaited) = (prepare(self.set, &instruction, &name), Awaited::of(self.set, &instruction));
             let (refused, touched) = (unknown_operand(self.set, &instruction), awaited.touched());
-            let role = Role::of(self.set, &instruction, &name);
-            Some(Box::new(Step { instruction, name, refused, role, does, second, vector, awaited, touched }))
+            let (role, spacing) =
+                (Role::of(self.set, &instruction, &name), Spacing::of(self.set, &self.card, &instruction));
+            Some(Box::new(Step { instruction, name, refused, role, does, second, vector, awaited, spacing, touched }))
         };
         self.steps.get(place)?.get_or_init(decoded).as_deref()
     }

@@ -55,6 +55,23 @@ impl Registers {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
+    /// The mask that comparisons make.
+    pub fn vcc() -> Self {
+        let mut vcc = Self::default();
+        vcc.add(Operand::Special(Special::Vcc), 64);
+        vcc
+    }
+
+    /// Those of vectors, accumulation registers too.
+    pub fn vectors(self) -> Self {
+        Self(std::array::from_fn(|word| if word < SCALARS as usize / 64 { self.0[word] } else { 0 }))
+    }
+
+    /// Those of scalars, and the mask that comparisons make.
+    pub fn scalars(self) -> Self {
+        self.without(self.vectors())
+    }
+
     /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.0.iter().all(|word| *word == 0)

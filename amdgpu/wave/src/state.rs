@@ -3,6 +3,7 @@
 use isa::operand::{ACCUMULATORS, Operand, Special};
 use isa::table::InstructionSet;
 
+use crate::hazards::Hazards;
 use crate::waits::Waits;
 
 /// Scalar registers of a wave.
@@ -56,6 +57,8 @@ pub struct Wave {
     pub vectors: Vec<[u32; 64]>,
     /// What it has not waited for.
     pub(crate) waits: Waits,
+    /// What it has done last.
+    pub(crate) hazards: Hazards,
 }
 
 impl Wave {
@@ -74,6 +77,7 @@ impl Wave {
             scalars: std::array::from_fn(|register| left(register, 0)),
             vectors: (0..vectors).map(|register| std::array::from_fn(|lane| left(register, lane))).collect(),
             waits: Waits::default(),
+            hazards: Hazards::default(),
         }
     }
 
