@@ -56,6 +56,8 @@ struct Need {
     name: &'static str,
     mode: Option<u32>,
     rules: Vec<&'static Rule>,
+    /// How far back each kind matters, as the bits of so many wait states.
+    watched: Vec<(Former, u32)>,
 }
 
 impl Spacing {
@@ -65,17 +67,25 @@ impl Spacing {
         let Facts { name, mode, product, .. } = facts;
         let done = Former::of(&facts).into_iter();
         let done: Vec<_> = done.map(|(former, registers)| Done { former, registers, product, name, mode }).collect();
-        let need = |(later, registers)| {
+        let needs = Later::of(&facts).into_iter().map(|(later, registers)| {
             let rules: Vec<_> = Rule::of(set, card).filter(|rule| rule.later.is_met_by(later)).collect();
-            Need { later, registers, name, mode, rules }
-        };
-        let needs: Vec<_> = Later::of(&facts).into_iter().map(need).filter(|need| !need.rules.is_empty()).collect();
+            let mut watched = Vec::new();
+            for rule in &rules {
+                let window = (1 << rule.needed.states(MOST_PASSES)) - 1;
+                match watched.iter_mut().find(|(former, _)| *former == rule.former) {
+                    Some((_, whole)) => *whole |= window,
+                    None => watched.push((rule.former, window)),
+                }
+            }
+            Need { later, registers, name, mode, rules, watched }
+        });
+        let needs: Vec<_> = needs.filter(|need| !need.rules.is_empty()).collect();
         let (mut marks, mut watched) = (Bits::default(), Bits::default());
         for Done { former, .. } in &done {
             marks[*former as usize] = 1;
         }
-        for rule in needs.iter().flat_map(|need| &need.rules) {
-            watched[rule.former as usize] |= (1 << rule.needed.states(MOST_PASSES)) - 1;
+        for (former, window) in needs.iter().flat_map(|need| &need.watched) {
+            watched[*former as usize] |= window;
         }
         let Facts { states, awaits_vectors, .. } = facts;
         Self { states, words: instruction.bytes / 4, awaits_vectors, marks, watched, done, needs }
@@ -120,6 +130,7 @@ impl Hazards {
     ///
     /// # Errors
     /// If it comes too soon behind another.
+    #[inline]
     pub fn note(&mut self, program: &Program, place: usize, spacing: &Spacing) -> Result<(), String> {
         if place != self.next {
             self.jump(program);
@@ -171,15 +182,18 @@ impl Hazards {
 
     fn check(&self, program: &Program, spacing: &Spacing) -> Result<(), String> {
         for need in &spacing.needs {
-            let mut formers: Vec<_> = need.rules.iter().map(|rule| rule.former).collect();
-            formers.dedup();
-            formers.into_iter().try_for_each(|former| self.check_behind(program, need, former))?;
+            for (former, window) in &need.watched {
+                let bits = self.bits[*former as usize] & window;
+                if bits != 0 {
+                    self.check_behind(program, need, *former, bits)?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn check_behind(&self, program: &Program, need: &Need, former: Former) -> Result<(), String> {
-        let mut bits = self.bits[former as usize];
+    /// Checks behind what was done in some of the last wait states.
+    fn check_behind(&self, program: &Program, need: &Need, former: Former, mut bits: u32) -> Result<(), String> {
         let mut left = need.registers;
         while bits != 0 {
             let ago = bits.trailing_zeros();
