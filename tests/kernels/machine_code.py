@@ -8,9 +8,10 @@ import struct
 import subprocess
 from ctypes import Structure, byref, c_char_p, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from rocm_toolchain import real_toolchain
@@ -53,6 +54,7 @@ def library() -> ctypes.CDLL:
     found = ctypes.CDLL(str(path))
     found.amdgpu_problem.restype = c_char_p
     found.amdgpu_instructions.restype = c_char_p
+    found.amdgpu_hazards.restype = c_char_p
     found.amdgpu_load.restype = c_void_p
     found.amdgpu_launch.restype = c_int64
     found.amdgpu_execute.restype = c_int64
@@ -174,6 +176,31 @@ class MachineCode:
         library().amdgpu_unload(self._code)
 
 
+class Hazards(NamedTuple):
+    """What stands too near in a code object, whether or not it is executed."""
+
+    faults: list[str]
+    """Addresses of instructions that come too early, and what about them."""
+    waits: dict[int, bool]
+    """Of S_NOPs, in bytes from the first instruction, whether something would come too early if they were shorter."""
+    instructions: dict[int, str]
+    """Names, by bytes from the first instruction."""
+
+
+def hazards(code: bytes, architecture: str) -> Hazards:
+    """What a code object of an architecture has that comes too early."""
+    loaded = c_void_p(library().amdgpu_load(architecture.encode(), code, c_size_t(len(code))))
+    assert loaded.value, library().amdgpu_problem()
+    lines = library().amdgpu_hazards(loaded).decode().splitlines()
+    sizes = [line.split() for line in library().amdgpu_instructions(loaded).decode().splitlines()]
+    library().amdgpu_unload(loaded)
+    places = accumulate((int(size) for _, size, _ in sizes), initial=0)
+    names = {place: name for place, (_, _, name) in zip(places, sizes, strict=False)}
+    first = text_address(code)
+    waits = {int(parts[1], 16) - first: parts[2] == "1" for parts in map(str.split, lines) if parts[0] == "nop"}
+    return Hazards([line for line in lines if not line.startswith("nop")], waits, names)
+
+
 def source_line(sources: Sources, architecture: str, code: Path, address: int) -> str | None:
     """Which line of a kernel's source an instruction was made of, as FILE:LINE; None where the compiler does not say.
 
@@ -195,11 +222,22 @@ def source_line(sources: Sources, architecture: str, code: Path, address: int) -
 
 def text_place(code: bytes) -> tuple[int, int]:
     """Where the instructions begin in the file of a code object, and end."""
+    place, _, size = _text(code)
+    return place, place + size
+
+
+def text_address(code: bytes) -> int:
+    """The address of the first instruction of a code object."""
+    return _text(code)[1]
+
+
+def _text(code: bytes) -> tuple[int, int, int]:
+    """Place in the file, address and bytes of the instructions."""
     start, count = struct.unpack_from("<Q", code, 40)[0], struct.unpack_from("<H", code, 60)[0]
     for index in range(count):
         header = struct.unpack_from("<IIQQQQ", code, start + 64 * index)
         if header[1] == 1 and header[2] & 4:  # of the program, to be executed
-            return header[4], header[4] + header[5]
+            return header[4], header[3], header[5]
     raise AssertionError("no instructions")
 
 
