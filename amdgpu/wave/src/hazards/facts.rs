@@ -51,6 +51,8 @@ pub struct Facts {
     pub factors: Registers,
     /// Its third source, or the destination that is one.
     pub sum: Registers,
+    /// Scalar registers that it reads, but for masks of lanes.
+    pub constants: Registers,
     /// What it stores.
     pub stored: Registers,
     /// The product of matrices that it is, and how many passes that takes.
@@ -94,6 +96,7 @@ impl Facts {
             writes: Registers::default(),
             factors: Registers::default(),
             sum: Registers::default(),
+            constants: Registers::default(),
             stored: Registers::default(),
             product: product_of(set, name),
             writes_exec: unit == Unit::Vector && name.starts_with("V_CMPX"),
@@ -132,6 +135,10 @@ impl Facts {
             if !is_result || also_reads || (field == "vdata" && !instruction.is_load()) {
                 facts.reads.add(used.operand, used.bits);
             }
+            let is_mask = instruction.declared(field).is_some_and(|declared| declared.format == "M64");
+            if field.contains("src") && !is_mask {
+                facts.constants.add(used.operand, used.bits);
+            }
             match field {
                 "src0" | "src1" | "vsrc1" => facts.factors.add(used.operand, used.bits),
                 "src2" => facts.sum.add(used.operand, used.bits),
@@ -144,6 +151,7 @@ impl Facts {
             facts.reads_vccz |= unit == Unit::Vector && used.operand == Operand::Special(Special::Vccz);
             facts.reads_execz |= unit == Unit::Vector && used.operand == Operand::Special(Special::Execz);
         }
+        facts.constants = facts.constants.scalars();
         facts.add_unnamed(set, instruction);
         facts
     }

@@ -47,8 +47,8 @@ pub const FORMERS: usize = Former::Mode as usize + 1;
 pub enum Later {
     /// A transfer reads scalar registers.
     TransferScalars,
-    /// A vector instruction reads scalar registers.
-    VectorScalars,
+    /// A vector instruction reads scalar registers as the same number for all lanes. Masks and carries are forwarded.
+    VectorConstants,
     /// A vector instruction reads whether VCC is zero.
     WhetherVccZero,
     /// A vector instruction reads whether EXEC is zero.
@@ -171,13 +171,14 @@ pub static RULES: &[Rule] = &[
     rule(CDNA, Former::Exec, Later::AnyOtherLanes, 5),
     rule(CDNA, Former::Exec, Later::Product, 4),
     rule(CDNA, Former::Vectors, Later::OtherLanes, 2),
-    rule(CDNA, Former::Vectors, Later::Factors, 2),
-    rule(CDNA, Former::Vectors, Later::AnySum, 2),
+    // AMD's compiler waits on CDNA3, too, but rocBLAS's assembly for gfx942 does not.
+    rule(CDNA2, Former::Vectors, Later::Factors, 2),
+    rule(CDNA2, Former::Vectors, Later::AnySum, 2),
     rule(CDNA, Former::M0, Later::M0, 1),
     rule(CDNA, Former::Mode, Later::Mode, 2),
     rule(CDNA2, Former::Stored, Later::Written, 1),
     rule(CDNA3, Former::Stored, Later::Written, 2),
-    rule(CDNA3, Former::Scalars, Later::VectorScalars, 2),
+    rule(CDNA3, Former::Scalars, Later::VectorConstants, 2),
     rule(CDNA3, Former::Exec, Later::AnyLane, 4),
     rule(CDNA3, Former::Vectors, Later::Lane, 1),
     rule(CDNA3, Former::Transcendental, Later::Ordinary, 1),
@@ -297,7 +298,7 @@ impl Later {
         let forwarded = if facts.is_dot() { facts.sum } else { nothing };
         let named = [
             (Self::TransferScalars, *unit == Unit::Memory, scalars),
-            (Self::VectorScalars, is_vector, scalars),
+            (Self::VectorConstants, is_vector, facts.constants),
             (Self::LaneNumber, takes_number, scalars),
             (Self::DivFmas, name.starts_with("V_DIV_FMAS"), Registers::vcc()),
             (Self::WhetherVccZero, facts.reads_vccz, Registers::vcc()),

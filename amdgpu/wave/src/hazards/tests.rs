@@ -237,9 +237,9 @@ const CASES: &[Case] = &[
     // v_cmpx_lt_f32 vcc, v1, v2; v_mfma_f32_4x4x1f32 v[8:11], v0, v1, v[4:7]
     ("gfx942", &[0x7ca20501], &[0xd3c20008, 0x4120300], 4, "exec is used"),
     // v_add_f32 v5, v1, v2; v_mfma_f32_4x4x1f32 v[8:11], v5, v1, 0
-    ("gfx942", &[0x20a0501], &[0xd3c20008, 0x2020305], 2, "v5 is used"),
+    ("gfx942", &[0x20a0501], &[0xd3c20008, 0x2020305], 0, ""),
     // v_add_f32 v5, v1, v2; v_mfma_f32_4x4x1f32 v[8:11], v0, v1, v[4:7]
-    ("gfx942", &[0x20a0501], &[0xd3c20008, 0x4120300], 2, "v5 is used"),
+    ("gfx942", &[0x20a0501], &[0xd3c20008, 0x4120300], 0, ""),
     // v_mfma_f64_4x4x4f64 v[8:9], v[0:1], v[2:3], v[4:5]; v_mfma_f64_4x4x4f64 v[10:11], v[8:9], v[2:3], v[4:5]
     ("gfx942", &[0xd3ef0008, 0x4120500], &[0xd3ef000a, 0x4120508], 6, "v8 is used"),
     // v_mfma_f64_4x4x4f64 v[8:9], v[0:1], v[2:3], v[4:5]; v_mfma_f64_4x4x4f64 v[10:11], v[0:1], v[2:3], v[8:9]
@@ -333,7 +333,7 @@ const CASES: &[Case] = &[
     // v_readfirstlane_b32 s4, v1; v_add_f32 v3, s4, v2
     ("gfx90a", &[0x7e080501], &[0x2060404], 0, ""),
     // v_cmp_lt_f32 vcc, v1, v2; v_cndmask_b32 v3, v4, v5, vcc
-    ("gfx942", &[0x7c820501], &[0x60b04], 2, "vcc_lo is used"),
+    ("gfx942", &[0x7c820501], &[0x60b04], 0, ""),
     // v_cmp_lt_f32 vcc, v1, v2; v_cndmask_b32 v3, v4, v5, vcc
     ("gfx90a", &[0x7c820501], &[0x60b04], 0, ""),
     // v_cmpx_lt_f32 vcc, v1, v2; v_readfirstlane_b32 s0, v3
