@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 KERNELS = "*/library/"
 """The folder of rocBLAS's kernels: files named for a card, and lists of those that all cards have."""
+LIBRARY = f"./{LIBRARIES}/lib*"
+"""A package's libraries."""
 PROVIDERS = ("libmiopen", "librocrand")
 """How the names of their packages begin."""
 
@@ -37,7 +39,9 @@ def rocblas_folders() -> tuple[Path, ...]:
     blas, tracing = fetched(NEWEST, Part.BLAS), fetched(NEWEST, Part.TRACING)
     if blas is None or tracing is None:
         return ()
-    _unpack_once(blas)
+    # The kernels of all cards are three times as much.
+    kernels = (f"{KERNELS}*_fallback.dat", *(f"{KERNELS}*{card}*" for card in CARDS))
+    _unpack_once(blas, files=(LIBRARY, *kernels))
     return blas.root / LIBRARIES, tracing.root / LIBRARIES
 
 
@@ -56,29 +60,27 @@ def provider_folders() -> tuple[Path, ...]:
     return libraries.root / LIBRARIES, others.root / LIBRARIES
 
 
-def _unpack_once(part: FetchedPart, names: tuple[str, ...] = ("",)) -> None:
-    """The packages of a part whose names begin so."""
+def _unpack_once(part: FetchedPart, packages: tuple[str, ...] = ("",), files: tuple[str, ...] = (LIBRARY,)) -> None:
+    """Of the packages of a part whose names begin so, the files of these patterns."""
     if part.root.is_dir():
         return
     with TemporaryDirectory(dir=part.folder, ignore_cleanup_errors=True) as staging:
         new = Path(staging, "root")
         new.mkdir()
         for package in part.debs:
-            if package.name.startswith(names):
-                _unpack(package, new)
+            if package.name.startswith(packages):
+                _unpack(package, files, new)
         # Another process may have done the same meanwhile.
         with suppress(OSError):
             new.rename(part.root)
 
 
-def _unpack(package: Path, folder: Path) -> None:
-    """What the modelled cards need of a package; the kernels of all cards are three times as much as rocBLAS's."""
-    chosen = [f"./{LIBRARIES}/lib*", f"{KERNELS}*_fallback.dat", *(f"{KERNELS}*{card}*" for card in CARDS)]
-    take: list[str | Path] = ["tar", "-x", "-C", folder, "--wildcards", *chosen]
+def _unpack(package: Path, files: tuple[str, ...], folder: Path) -> None:
+    take: list[str | Path] = ["tar", "-x", "-C", folder, "--wildcards", *files]
     with (
-        programs.start(["dpkg-deb", "--fsys-tarfile", package], stdout=programs.PIPE) as files,
-        programs.start(take, stdin=files.stdout or programs.NOTHING) as taking,
+        programs.start(["dpkg-deb", "--fsys-tarfile", package], stdout=programs.PIPE) as unpacked,
+        programs.start(take, stdin=unpacked.stdout or programs.NOTHING) as taking,
     ):
         pass
-    if taking.returncode or files.returncode:
+    if taking.returncode or unpacked.returncode:
         raise ToolchainMissing(f"{package} could not be unpacked", remedy="remove it and run `make rocm-toolchain`")

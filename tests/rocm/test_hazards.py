@@ -11,7 +11,7 @@ import pytest
 from kernels.machine_code import LANES, Card, MachineCode, hazards, text_place
 from rocm_toolchain import architectures, real_toolchain
 
-from codegen.amdgpu.products import rocblas_folders
+from codegen.amdgpu.libraries import rocblas_folders
 from codegen.amdgpu.topology import CARDS
 from codegen.device.hip import HipError, Launch
 from codegen.kernels.compile import compile_kernels

@@ -88,5 +88,6 @@ def test_of_the_others_what_providers_need_is_unpacked(packages: Path, monkeypat
     monkeypatch.setattr(libraries, "fetched", lambda _release, part: found.get(part))
     assert libraries.provider_folders() == (packages / "root" / LIBRARIES, others.root / LIBRARIES)
     assert (packages / "root" / FILES[0]).is_file()
+    assert not (packages / "root" / KERNELS).exists()
     del found[Part.PROVIDERS]
     assert libraries.provider_folders() == ()

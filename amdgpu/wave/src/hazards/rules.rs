@@ -1,8 +1,7 @@
 //! The rules: which instructions have to stand so far from which others.
 //!
-//! They are those of the chapter "Manually Inserted Wait States (NOPs)" of AMD's "CDNA2" and "CDNA3 Instruction Set
-//! Architecture". Where the two say less than AMD's compiler does (passes of each product, CDNA3's numbers for products
-//! of floats), the numbers are the compiler's.
+//! The numbers are those that AMD's compiler keeps (LLVM, GCNHazardRecognizer); AMD's documents of CDNA2 and CDNA3 have them
+//! in the chapter "Manually Inserted Wait States (NOPs)".
 
 use isa::table::InstructionSet;
 
