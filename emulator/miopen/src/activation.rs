@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use api::miopen::*;
 use candle_rocm_emulator_link::Handles;
+use element::Format;
 
 use crate::handle::{must_be_plain, store};
 use crate::job::Job;
@@ -96,6 +97,10 @@ exports! {
         let (x, y) = (Tensor::new("tensor x", x_desc, x)?, Tensor::new("tensor y", y_desc, y)?);
         if x.shape.count() != y.shape.count() || x.shape.format != y.shape.format {
             return Err(miopenStatusBadParm);
+        }
+        // AMD's has no kernels for others, bf16 among them.
+        if !matches!(x.shape.format, Format::F16 | Format::F32) {
+            return Err(miopenStatusNotImplemented);
         }
         let job = Job { function: "miopenActivationForward", inputs: vec![x], output: y, workspace: None };
         job.enqueue(handle, move |inputs| inputs[0].iter().map(|x| activation.apply(*x)).collect())

@@ -56,6 +56,11 @@ impl Types {
             _ => None,
         }
     }
+
+    /// Of activations, which MIOpen does not compute of bf16.
+    pub(super) fn of_activation(element: Element) -> Option<Self> {
+        Self::of(element).filter(|_| element != Element::BF16)
+    }
 }
 
 /// How a convolution is computed.

@@ -1,4 +1,5 @@
-//! What MIOpen computes where the program has the feature `rocm-miopen`: packed f16, bf16 and f32.
+//! What MIOpen computes where the program has the feature `rocm-miopen`: convolutions of packed f16, bf16 and f32, and
+//! activations of packed f16 and f32.
 use super::conv::Convolution;
 use super::operand::{uninit, Operand};
 use crate::rocm_backend::miopen::{miopen_activations, Activation, Problem, Types};
@@ -62,7 +63,7 @@ fn activated(
 ) -> Result<Option<RocmStorage>> {
     let count = x.layout.shape().elem_count();
     let wanted = miopen_activations() && x.layout.is_contiguous() && (1..=MOST).contains(&count);
-    let (Some(types), true) = (Types::of(x.element(name)?), wanted) else {
+    let (Some(types), true) = (Types::of_activation(x.element(name)?), wanted) else {
         return Ok(None);
     };
     let device = x.device();
