@@ -77,6 +77,7 @@ test: export ACTS := $(or $(ACTS),--except=rocm-tests --except=0.9.1)
 test: export MACHINE_CODE := $(or $(MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py matmul.py norm.py rope.py softmax.py))
 test: export OTHER_MACHINE_CODE := $(or $(OTHER_MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py softmax.py))
 test: export MODEL_TESTS := $(or $(MODEL_TESTS),tests/kernels/test_softmax.py)
+test: export OTHER_MODEL_TESTS := $(or $(OTHER_MODEL_TESTS),tests/kernels/test_softmax.py)
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
 	$(MAKE) --keep-going --jobs=$(AT_ONCE) --output-sync=target $(BUILT) $(ALSO) || status=$$?; \
@@ -138,12 +139,12 @@ code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD arc
 	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm $(ROCM_LEAVES)
 
-# The kernel tests whose machine code is executed for cards with waves of 32 and of 64; without this variable, all.
+# The kernel tests whose machine code is executed for cards with waves of 32 and of 64; without these variables, all.
 MACHINE_CODE ?= tests/kernels
 MACHINE_CODE_CARDS ?= gfx1100 gfx942
 # The other cards whose instructions are known, and the tests for them.
 OTHER_CARDS ?= gfx90a gfx1151 gfx1201
-OTHER_MACHINE_CODE ?= $(addprefix tests/kernels/test_, argsort.py cast.py expert_blocks.py matmul.py sdpa.py softmax.py)
+OTHER_MACHINE_CODE ?= tests/kernels
 
 machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on what AMD's compiler makes, executed in software (MACHINE_CODE=tests/kernels/test_cast.py).
 	@status=0; \
@@ -153,12 +154,12 @@ machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on wha
 		$(BIN)/pytest -n auto --dist loadfile $(OTHER_MACHINE_CODE) --machine-code $$card || status=$$?; done; \
 	exit $$status
 
-# The kernel tests that run on AMD's runtime, with modelled cards of waves of 64 and of 32; without this variable, all.
+# The kernel tests that run on AMD's runtime, with modelled cards of waves of 64 and of 32; without these variables, all.
 MODEL_TESTS ?= tests/kernels
 MODEL_CARDS ?= gfx942 gfx1100
 # The other cards that ROCr can be given a model of, and the tests for them.
 OTHER_MODEL_CARDS ?= gfx1151 gfx1201
-OTHER_MODEL_TESTS ?= tests/kernels/test_softmax.py
+OTHER_MODEL_TESTS ?= tests/kernels
 ON_A_MODEL = $(BIN)/python -m codegen.amdgpu.runtime $$card -m pytest -n 0 -p no:cacheprovider
 
 model-tests: setup amdgpu planner rocm-toolchain ## Run the kernel tests on AMD's own runtime and hipRTC, on modelled cards (MODEL_TESTS=tests/kernels/test_cast.py).
