@@ -690,9 +690,9 @@ template <u32 WIDTH>
 struct OnUnits {
   static constexpr bool IS_WIDE = WIDTH > 128;
   static constexpr u32 THREADS = IS_WIDE ? CANDLE_WIDE_BLOCK : CANDLE_MATRIX_BLOCK;
-  static constexpr u32 STEP = IS_WIDE ? CANDLE_WIDE_STEP : CANDLE_MATRIX_STEP;   // keys that are in LDS at a time
-  static constexpr u32 COLUMNS = IS_WIDE ? CANDLE_WIDE_COLUMNS : WIDTH;          // of values
-  static constexpr bool HOLDS = IS_WIDE ? CANDLE_WIDE_HELD : CANDLE_MATRIX_HELD; // queries in registers
+  static constexpr u32 STEP = IS_WIDE ? CANDLE_WIDE_STEP : CANDLE_MATRIX_STEP;        // keys that are in LDS at a time
+  static constexpr u32 COLUMNS = IS_WIDE ? WIDTH * CANDLE_WIDE_COLUMNS / 256 : WIDTH; // of values
+  static constexpr bool HOLDS = IS_WIDE ? CANDLE_WIDE_HELD : CANDLE_MATRIX_HELD;      // queries in registers
 };
 
 // 16 queries of a wave, of f16 or bf16, with elements of up to WIDTH; values have up to COLUMNS, and the wave at most
@@ -1391,12 +1391,31 @@ sdpa_matrix_bf16_64(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const 
     halves::stop();
 }
 CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
+sdpa_matrix_bf16_96(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<96>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
 sdpa_matrix_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Masked given,
                      Tiles tiles) {
   const Masked &attention = given;
   // Where there are no units, the host asks for tiles.
   if constexpr (halves::ARE_THERE)
     attend_on_units<128>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+sdpa_matrix_bf16_192(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Masked given,
+                     Tiles tiles) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<192>(y, q, k, v, mask, attention, tiles);
   else
     halves::stop();
 }
@@ -1420,11 +1439,29 @@ sdpa_matrix_f16_64(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *
     halves::stop();
 }
 CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
+sdpa_matrix_f16_96(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<96>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
 sdpa_matrix_f16_128(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
   const Masked &attention = given;
   // Where there are no units, the host asks for tiles.
   if constexpr (halves::ARE_THERE)
     attend_on_units<128>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+sdpa_matrix_f16_192(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Masked given, Tiles tiles) {
+  const Masked &attention = given;
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<192>(y, q, k, v, mask, attention, tiles);
   else
     halves::stop();
 }
@@ -1694,6 +1731,16 @@ flash_matrix_bf16_64(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const
     halves::stop();
 }
 CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
+flash_matrix_bf16_96(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<96>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
 flash_matrix_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given,
                       Tiles tiles) {
   __shared__ u64 words[sizeof(Flash) / 8];
@@ -1701,6 +1748,17 @@ flash_matrix_bf16_128(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, cons
   // Where there are no units, the host asks for tiles.
   if constexpr (halves::ARE_THERE)
     attend_on_units<128>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+flash_matrix_bf16_192(bf16 *y, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *mask, Flash given,
+                      Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<192>(y, q, k, v, mask, attention, tiles);
   else
     halves::stop();
 }
@@ -1726,12 +1784,32 @@ flash_matrix_f16_64(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 
     halves::stop();
 }
 CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
+flash_matrix_f16_96(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<96>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_MATRIX_BLOCK)
 flash_matrix_f16_128(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
   __shared__ u64 words[sizeof(Flash) / 8];
   const Flash &attention = in_lds(given, words);
   // Where there are no units, the host asks for tiles.
   if constexpr (halves::ARE_THERE)
     attend_on_units<128>(y, q, k, v, mask, attention, tiles);
+  else
+    halves::stop();
+}
+CANDLE_KERNEL(CANDLE_WIDE_BLOCK)
+flash_matrix_f16_192(f16 *y, const f16 *q, const f16 *k, const f16 *v, const f16 *mask, Flash given, Tiles tiles) {
+  __shared__ u64 words[sizeof(Flash) / 8];
+  const Flash &attention = in_lds(given, words);
+  // Where there are no units, the host asks for tiles.
+  if constexpr (halves::ARE_THERE)
+    attend_on_units<192>(y, q, k, v, mask, attention, tiles);
   else
     halves::stop();
 }

@@ -1604,8 +1604,8 @@ pub(crate) mod sdpa {
     pub(crate) const FAMILY: &Family = &Family {
         number: 23,
         name: "sdpa",
-        variants: &["64", "128", "256", ""],
-        kernels: 84,
+        variants: &["64", "96", "128", "192", "256", ""],
+        kernels: 92,
     };
 
     /// Values of up to 64 columns.
@@ -1614,20 +1614,26 @@ pub(crate) mod sdpa {
     pub(crate) const FORM_64_ROWS: usize = 4;
     pub(crate) const FORM_64_KEYS: usize = 4;
     pub(crate) const FORM_64_SINGLE_KEYS: usize = 4;
+    /// Rows of up to 96 columns.
+    pub(crate) const FORM_96: usize = 1;
+    pub(crate) const FORM_96_COLUMNS: usize = 96;
     /// Values of up to 128 columns.
-    pub(crate) const FORM_128: usize = 1;
+    pub(crate) const FORM_128: usize = 2;
     pub(crate) const FORM_128_COLUMNS: usize = 128;
     pub(crate) const FORM_128_ROWS: usize = 4;
     pub(crate) const FORM_128_KEYS: usize = 2;
     pub(crate) const FORM_128_SINGLE_KEYS: usize = 4;
+    /// Rows of up to 192 columns.
+    pub(crate) const FORM_192: usize = 3;
+    pub(crate) const FORM_192_COLUMNS: usize = 192;
     /// Values of up to 256 columns.
-    pub(crate) const FORM_256: usize = 2;
+    pub(crate) const FORM_256: usize = 4;
     pub(crate) const FORM_256_COLUMNS: usize = 256;
     pub(crate) const FORM_256_ROWS: usize = 2;
     pub(crate) const FORM_256_KEYS: usize = 2;
     pub(crate) const FORM_256_SINGLE_KEYS: usize = 4;
     /// Values of any number of columns.
-    pub(crate) const FORM_PLAIN: usize = 3;
+    pub(crate) const FORM_PLAIN: usize = 5;
 
     /// Many queries, a tile of them to a block, which walks over the keys; wider values in parts.
     pub(crate) const SDPA_TILES: Op = Op {
@@ -1635,7 +1641,7 @@ pub(crate) mod sdpa {
         name: "sdpa_tiles",
         first: 0,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1645,7 +1651,7 @@ pub(crate) mod sdpa {
         name: "sdpa_matrix",
         first: 9,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0, 1, 2],
+        variants: &[0, 1, 2, 3, 4],
         distinct: false,
     };
 
@@ -1653,9 +1659,9 @@ pub(crate) mod sdpa {
     pub(crate) const SDPA_SPLIT: Op = Op {
         family: FAMILY,
         name: "sdpa_split",
-        first: 15,
+        first: 19,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1663,9 +1669,9 @@ pub(crate) mod sdpa {
     pub(crate) const SDPA_SINGLE: Op = Op {
         family: FAMILY,
         name: "sdpa_single",
-        first: 24,
+        first: 28,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1673,9 +1679,9 @@ pub(crate) mod sdpa {
     pub(crate) const SDPA_MATRIX_SPLIT: Op = Op {
         family: FAMILY,
         name: "sdpa_matrix_split",
-        first: 33,
+        first: 37,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1683,9 +1689,9 @@ pub(crate) mod sdpa {
     pub(crate) const SDPA_COMBINE: Op = Op {
         family: FAMILY,
         name: "sdpa_combine",
-        first: 39,
+        first: 43,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[3],
+        variants: &[5],
         distinct: false,
     };
 
@@ -1693,9 +1699,9 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_TILES: Op = Op {
         family: FAMILY,
         name: "flash_tiles",
-        first: 42,
+        first: 46,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1703,9 +1709,9 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_MATRIX: Op = Op {
         family: FAMILY,
         name: "flash_matrix",
-        first: 51,
+        first: 55,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0, 1, 2],
+        variants: &[0, 1, 2, 3, 4],
         distinct: false,
     };
 
@@ -1713,9 +1719,9 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_SPLIT: Op = Op {
         family: FAMILY,
         name: "flash_split",
-        first: 57,
+        first: 65,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1723,9 +1729,9 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_SINGLE: Op = Op {
         family: FAMILY,
         name: "flash_single",
-        first: 66,
+        first: 74,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1733,9 +1739,9 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_MATRIX_SPLIT: Op = Op {
         family: FAMILY,
         name: "flash_matrix_split",
-        first: 75,
+        first: 83,
         types: &[TypeSet::of(&[Element::BF16, Element::F16])],
-        variants: &[0, 1, 2],
+        variants: &[0, 2, 4],
         distinct: false,
     };
 
@@ -1743,9 +1749,9 @@ pub(crate) mod sdpa {
     pub(crate) const FLASH_COMBINE: Op = Op {
         family: FAMILY,
         name: "flash_combine",
-        first: 81,
+        first: 89,
         types: &[TypeSet::of(&[Element::BF16, Element::F16, Element::F32])],
-        variants: &[3],
+        variants: &[5],
         distinct: false,
     };
 

@@ -237,7 +237,7 @@ def test_every_kernel(kernels: Kernels) -> None:
     with launched(kernels) as symbols:
         for element in TYPES:
             # Rows of 60, 124 and 252 elements are no packs of 16 bytes in 16 bits, and do not go to matrix units.
-            for depth in (60, 64, 124, 128, 252, 256):
+            for depth in (60, 64, 96, 124, 128, 192, 252, 256):
                 for flash, (queries, parts) in product((False, True), ((5, 0), (5, 3), (1, 3))):
                     Case(element, queries=queries, keys=66, depth=depth, flash=flash, parts=parts).check(kernels)
     assert symbols == {kernel.symbol for kernel in kernels.families["sdpa"].kernels}
@@ -282,6 +282,8 @@ def test_every_kernel(kernels: Kernels) -> None:
         Case("f16", queries=20, keys=40, scale=-8.0, parts=0),
         # A window of more keys than a step has.
         Case("f16", queries=100, keys=200, depth=64, flash=True, window=(60, 40), parts=0),
+        Case("f16", queries=70, keys=90, depth=160, causal=True, parts=0),
+        Case("bf16", queries=130, keys=70, depth=80, masked=True, group=2, parts=0),
     ],
 )
 def test_unusual_sizes(kernels: Kernels, case: Case) -> None:

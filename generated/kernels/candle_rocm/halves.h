@@ -371,29 +371,32 @@ struct Coming {
 template <u32 HEIGHT, u32 WIDTH, u32 BLOCK, class T>
 struct Lines {
   static constexpr u32 PITCH = WIDTH + GAP, ELEMENTS = HEIGHT * PITCH;
-  static constexpr u32 PACKS = WIDTH / PACK, EACH = HEIGHT * PACKS / BLOCK;
-  static_assert(HEIGHT * PACKS % BLOCK == 0, "all threads move as many packs");
+  static constexpr u32 PACKS = WIDTH / PACK, ALL = HEIGHT * PACKS, EACH = (ALL + BLOCK - 1) / BLOCK;
   Coming<T> packs[EACH];
+
+  // Of the packs, what this thread moves; the last ones may be fewer than threads.
+  template <class Move>
+  CANDLE_DEVICE static void each(Move move) {
+#pragma unroll
+    for (u32 n = 0; n < EACH; ++n) {
+      const u32 pack = n * BLOCK + threadIdx.x;
+      if (ALL % BLOCK == 0 || pack < ALL) move(n, pack / PACKS, pack % PACKS * PACK);
+    }
+  }
 
   template <class LineAt>
   CANDLE_DEVICE void begin(T *to, LineAt line_at, u32 count, u32 length) {
-#pragma unroll
-    for (u32 n = 0; n < EACH; ++n) {
-      const u32 line = (n * BLOCK + threadIdx.x) / PACKS, element = (n * BLOCK + threadIdx.x) % PACKS * PACK;
+    each([&](u32 n, u32 line, u32 element) {
       const bool there = line < count && element < length;
       packs[n].begin(to + line * PITCH + element, line_at(least(line, count - 1)) + (there ? element : 0), there);
-    }
+    });
     all_began();
   }
 
   template <u32 LATER>
   CANDLE_DEVICE void arrive(T *to) const {
     wait_for_others<LATER>();
-#pragma unroll
-    for (u32 n = 0; n < EACH; ++n) {
-      const u32 line = (n * BLOCK + threadIdx.x) / PACKS, element = (n * BLOCK + threadIdx.x) % PACKS * PACK;
-      packs[n].land(to + line * PITCH + element);
-    }
+    each([&](u32 n, u32 line, u32 element) { packs[n].land(to + line * PITCH + element); });
   }
 };
 

@@ -290,17 +290,26 @@ impl Dealing {
     }
 }
 
-/// Rows of 16 bits, up to so wide, on matrix units.
+/// Tiles of queries on matrix units, for rows of up to so many columns, and their forms.
+const TILES_ON_UNITS: [(usize, usize); 5] = [
+    (table::FORM_64_COLUMNS, table::FORM_64),
+    (table::FORM_96_COLUMNS, table::FORM_96),
+    (table::FORM_128_COLUMNS, table::FORM_128),
+    (table::FORM_192_COLUMNS, table::FORM_192),
+    (table::FORM_256_COLUMNS, table::FORM_256),
+];
+
+/// Rows of 16 bits, of up to so many columns, on matrix units.
 #[derive(Clone, Copy, Debug)]
 struct OnUnits {
-    width: Width,
+    columns: usize,
     card: Card,
     tuning: Tuning,
 }
 
 impl OnUnits {
     fn is_wide(&self) -> bool {
-        self.width.columns > table::WIDE
+        self.columns > table::WIDE
     }
 
     /// A number for rows as they mostly are, or for wide ones.
@@ -308,14 +317,17 @@ impl OnUnits {
         (if self.is_wide() { wide } else { usual }).on(self.tuning)
     }
 
-    /// Of values, that a block has.
-    fn columns(&self) -> usize {
-        self.width.columns.min(table::WIDE_COLUMNS.on(self.tuning))
+    /// Of values, that a block of a tile has.
+    fn columns_of_tile(&self) -> usize {
+        match self.is_wide() {
+            true => self.columns * table::WIDE_COLUMNS.on(self.tuning) / table::FORM_256_COLUMNS,
+            false => self.columns,
+        }
     }
 
     /// Bytes of LDS from one query or key to the next.
     fn pitch(&self) -> usize {
-        (self.width.columns + table::MATRIX_GAP) * Element::F16.size()
+        (self.columns + table::MATRIX_GAP) * Element::F16.size()
     }
 
     /// Bytes of LDS for the keys of a step, and of the next one if that begins to arrive there before.
@@ -339,7 +351,7 @@ impl OnUnits {
         let height = threads / self.card.wave_size * table::MATRIX_TILE;
         let step = self.either(table::MATRIX_STEP, table::WIDE_STEP);
         let queries = height * self.pitch();
-        let step = self.keys(step) + self.values(step, self.columns());
+        let step = self.keys(step) + self.values(step, self.columns_of_tile());
         // Queries that are held in registers leave LDS before the first keys come.
         let lds = match self.either(table::MATRIX_HELD, table::WIDE_HELD) {
             0 => queries + step,
@@ -362,7 +374,7 @@ impl OnUnits {
             ),
         };
         let (height, rooms) = (table::MATRIX_TILE, table::MATRIX_ROOMS.on(self.tuning));
-        let values = self.values(step, self.width.columns);
+        let values = self.values(step, self.columns);
         let block = Block {
             threads: table::MATRIX_SPLIT_BLOCK.on(self.tuning),
             height,
@@ -378,7 +390,8 @@ impl OnUnits {
     /// Whether keys are dealt to blocks: there are few queries, or tiles of them would leave half of the processors without
     /// any.
     fn splits(&self, sizes: &Sizes) -> bool {
-        let tiles = sizes.tiles(self.tile().height) * sizes.columns.div_ceil(self.columns());
+        let tiles =
+            sizes.tiles(self.tile().height) * sizes.columns.div_ceil(self.columns_of_tile());
         sizes.queries <= table::MATRIX_TILE || 2 * tiles <= self.card.multiprocessors
     }
 }
@@ -510,20 +523,23 @@ pub(crate) fn sdpa<L: Launcher>(
     let has_units = attention.element.size() == 2
         && widest <= table::MATRIX_COLUMNS.on(tuning)
         && attention.is_packed(table::MATRIX_PACK);
-    let on_units = has_units.then_some(OnUnits {
-        width,
+    let on_units = |columns| OnUnits {
+        columns,
         card,
         tuning,
-    });
-    let is_few = match (parts, on_units) {
+    };
+    let mut narrowest = TILES_ON_UNITS.into_iter();
+    let tile = narrowest.find(|(columns, _)| has_units && widest <= *columns);
+    let tile = tile.map(|(columns, form)| (on_units(columns), form));
+    let is_few = match (parts, tile) {
         (Some(parts), _) => parts > 0,
-        (None, Some(units)) => units.splits(&attending.sizes),
+        (None, Some((units, _))) => units.splits(&attending.sizes),
         (None, None) => attending.sizes.queries <= table::FEW_QUERIES,
     };
     let splits = is_few && attention.is_packed(table::QUAD) && count < 1 << 31;
-    match on_units {
-        _ if splits => attending.split(width, on_units, parts),
-        Some(units) => attending.on_units(units),
+    match tile {
+        _ if splits => attending.split(width, has_units.then(|| on_units(width.columns)), parts),
+        Some((units, form)) => attending.on_units(units, form),
         None => attending.tiles(),
     }
 }
@@ -555,12 +571,12 @@ impl<L: Launcher> Attending<'_, L> {
     }
 
     /// A block to each tile of queries, which its waves share, and part of the columns.
-    fn on_units(&self, units: OnUnits) -> Result<(), L::Error> {
+    fn on_units(&self, units: OnUnits, form: usize) -> Result<(), L::Error> {
         let op = self
             .packed
             .either(&table::SDPA_MATRIX, &table::FLASH_MATRIX);
-        let kernel = op.form(units.width.form, &[self.element])?;
-        self.tiles_of(kernel, units.tile(), units.columns())
+        let kernel = op.form(form, &[self.element])?;
+        self.tiles_of(kernel, units.tile(), units.columns_of_tile())
     }
 
     /// A block to each tile of queries and each so many of the columns.
@@ -934,7 +950,7 @@ mod tests {
     #[test]
     fn lds_has_what_kernels_lay_there() {
         let units = |columns, architecture| OnUnits {
-            width: Width::of(columns).expect("there is one"),
+            columns,
             card: CARD,
             tuning: Tuning::of(architecture),
         };
@@ -956,13 +972,17 @@ mod tests {
         );
         // Half of the columns of wide values, and queries that stay.
         let wide = units(256, "gfx1100");
-        assert_eq!(wide.columns(), 128);
+        assert_eq!(wide.columns_of_tile(), 128);
         assert_eq!(wide.tile(), block(128, 32, 32 * 264 + 16 * 264 + 128 * 24));
         assert_eq!(
             wide.split().block,
             block(256, 16, 16 * 264 + 32 * 264 + 256 * 40)
         );
         assert_eq!(units(256, "gfx90a").tile(), block(256, 64, 64 * 264));
+        // A part of the values as large as that of the widest ones.
+        assert_eq!(units(192, "gfx1100").columns_of_tile(), 96);
+        assert_eq!(units(192, "gfx90a").columns_of_tile(), 192);
+        assert_eq!(units(96, "gfx1100").columns_of_tile(), 96);
     }
 
     #[test]
@@ -973,18 +993,18 @@ mod tests {
             ("gfx1100", 32),
             ("gfx1201", 32),
         ] {
-            for width in WIDTHS {
+            for (columns, _) in TILES_ON_UNITS {
                 let card = Card { wave_size, ..CARD };
                 let tuning = Tuning::of(architecture);
                 let units = OnUnits {
-                    width,
+                    columns,
                     card,
                     tuning,
                 };
                 for block in [units.tile(), units.split().block] {
                     assert!(
                         block.lds <= 64 << 10,
-                        "{architecture}, {width:?}: {block:?}"
+                        "{architecture}, {columns}: {block:?}"
                     );
                 }
             }
@@ -1021,8 +1041,10 @@ mod tests {
         for (queries, depth, columns, width, blocks) in [
             (17, 64, 64, "64", vec![8]),
             (65, 8, 64, "64", vec![16]),
-            (64, 72, 64, "128", vec![8]),
+            (64, 72, 64, "96", vec![8]),
+            (64, 96, 104, "128", vec![8]),
             (300, 64, 128, "128", vec![32, 8]),
+            (64, 136, 192, "192", vec![8]),
             (64, 200, 40, "256", vec![8]),
         ] {
             for element in [Element::F16, Element::BF16] {

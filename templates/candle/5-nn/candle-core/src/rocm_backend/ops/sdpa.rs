@@ -290,15 +290,16 @@ mod tests {
         // So many that each processor has a tile.
         let many = device.card().multiprocessors.div_ceil(heads);
         let device = Device::Rocm(device);
-        // The widths of kernels for the longest row, and for columns alone.
-        for (depth, columns, packs, widest, tile) in [
-            (8, 64, true, Some(64), 64),
-            (72, 40, true, Some(128), 64),
-            (128, 128, true, Some(128), 128),
-            (136, 64, true, Some(256), 64),
-            (264, 64, true, None, 64),
-            (60, 64, false, Some(64), 64),
-            (64, 124, false, Some(128), 128),
+        // The widths of kernels for the longest row, of tiles on matrix units, and for columns alone.
+        for (depth, columns, packs, widest, on_units, tile) in [
+            (8, 64, true, Some(64), 64, 64),
+            (72, 40, true, Some(128), 96, 64),
+            (128, 128, true, Some(128), 128, 128),
+            (136, 64, true, Some(256), 192, 64),
+            (64, 200, true, Some(256), 256, 256),
+            (264, 64, true, None, 0, 64),
+            (60, 64, false, Some(64), 0, 64),
+            (64, 124, false, Some(128), 0, 128),
         ] {
             for (batch, queries, keys, few) in [(2, 5, 90, true), (many, 17, 33, false)] {
                 let q = numbers([batch, heads, queries, depth], 1)?;
@@ -319,7 +320,7 @@ mod tests {
                     let (found, launched) = attended(&on(&q)?, &on(&k)?, &on(&v)?, None, scores);
                     let kernel = match (widest, has_units && packs, few) {
                         (Some(width), true, true) => format!("sdpa_matrix_split_{name}_{width}"),
-                        (Some(width), true, false) => format!("sdpa_matrix_{name}_{width}"),
+                        (Some(_), true, false) => format!("sdpa_matrix_{name}_{on_units}"),
                         (Some(width), false, true) => format!("sdpa_split_{name}_{width}"),
                         _ => format!("sdpa_tiles_{name}_{tile}"),
                     };
