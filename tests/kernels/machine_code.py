@@ -305,7 +305,7 @@ def summary(parts: Iterable[dict[str, Any]]) -> Iterator[str]:
             add_up(reached, part["reached"])
         seen = [name for name, (some, _) in reached.items() if some]
         yield f"machine code of {card}: {sum(part['executed'] for part in of_card):,} instructions executed,"
-        some, every = (sum(numbers) for numbers in zip(*reached.values(), strict=True))
+        some, every = (sum(numbers) for numbers in zip((0, 0), *reached.values(), strict=True))
         opcodes = f"{len(seen)} of the code objects' {len(reached)} opcodes reached"
         yield f"{opcodes}, {some:,} of their {every:,} instructions"
         if left := sorted(set(reached) - set(seen)):

@@ -16,7 +16,7 @@ from codegen.device.tensor import Tensor, numpy_type
 from codegen.kernels.dtypes import dtype
 from codegen.kernels.layout import View
 from kernels.blocks import FORMATS, numbers, random_blocks, rounded
-from kernels.compare import assert_ulps
+from kernels.compare import assert_same_bits, assert_ulps
 from kernels.indexed import no_failure
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_numbers_have_the_bits_of_the_table(kernels: Kernels, name: str) -> None
         blocks, wanted = on_device(kernels, name, rows, columns, seed)
         for result, kind in FLOATS.items():
             with np.errstate(over="ignore"):
-                assert_ulps(dequantize(kernels, blocks, dtype(result)), wanted.astype(kind), 0)
+                assert_same_bits(dequantize(kernels, blocks, dtype(result)), wanted.astype(kind))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -127,6 +127,10 @@ CANDLE_DEVICE f16 f32_to_f16(f32 x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
   return y;
 #else
+#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)
+  // AMD's compiler makes one instruction of a product that is rounded, which adds 0: a product of -0 would be 0.
+  asm("" : "+v"(x));
+#endif
   return bits_as<f16>(_Float16(x));
 #endif
 }
