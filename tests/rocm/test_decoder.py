@@ -11,12 +11,12 @@ import pytest
 from rocm_toolchain import architectures, real_disassembler, real_toolchain
 
 from codegen import programs
-from codegen.amdgpu.libraries import rocblas_folders
 from codegen.amdgpu.topology import CARDS
 from codegen.kernels.compile import compile_kernels
 from codegen.kernels.loader import load_families
 from codegen.kernels.render import render_sources
 from codegen.paths import repository_root
+from rocm.rocblas import KINDS, fallback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,12 +74,9 @@ def without_labels(found: Mapping[int, Decoded]) -> dict[int, Decoded]:
 
 
 @pytest.mark.parametrize("architecture", CARDS)
-@pytest.mark.parametrize("kind", ["SS", "DD", "HH_HPA"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_instructions_of_rocblas_are_decoded_as_llvm_does(architecture: str, kind: str) -> None:
-    if not rocblas_folders():
-        pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
-    pattern = f"rocblas/*/library/*_{kind}_Contraction_l_Ailk_Bljk_*_fallback_{architecture}.hsaco"
-    (code,) = rocblas_folders()[0].glob(pattern)
+    code = fallback(kind, architecture)
 
     expected = without_labels(theirs(code))
 

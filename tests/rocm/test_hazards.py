@@ -11,12 +11,12 @@ import pytest
 from kernels.machine_code import LANES, Card, MachineCode, hazards, text_place
 from rocm_toolchain import architectures, real_toolchain
 
-from codegen.amdgpu.libraries import rocblas_folders
 from codegen.amdgpu.topology import CARDS
 from codegen.device.hip import HipError, Launch
 from codegen.kernels.compile import compile_kernels
 from codegen.kernels.loader import load_families
 from codegen.kernels.render import Source, Sources, render_sources
+from rocm.rocblas import KINDS, fallback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,12 +89,9 @@ LOADS = ("S_LOAD", "S_BUFFER_LOAD", "GLOBAL_LOAD", "FLAT_LOAD", "BUFFER_LOAD")
 
 
 @pytest.mark.parametrize("architecture", CARDS)
-@pytest.mark.parametrize("kind", ["SS", "DD", "HH_HPA"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_kernel_of_rocblas_has_too_few_wait_states(architecture: str, kind: str) -> None:
-    if not rocblas_folders():
-        pytest.skip("missing toolchain: `make rocm-toolchain` was not run")
-    pattern = f"rocblas/*/library/*_{kind}_Contraction_l_Ailk_Bljk_*_fallback_{architecture}.hsaco"
-    (code,) = rocblas_folders()[0].glob(pattern)
+    code = fallback(kind, architecture)
     assert hazards(code.read_bytes(), architecture).faults == []
 
 
