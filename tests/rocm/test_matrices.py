@@ -236,7 +236,9 @@ def test_matrices_may_be_in_accumulation_registers() -> None:
     # Those of that number are something else.
     product = {"src0": VECTOR + 40, "src1": VECTOR + 48, "acc": 0b11, "src2": 128, "acc_cd": 1, "vdst": 60}
     read = [wave.words("V_ACCVGPR_READ", vdst=RESULT + word, src0=VECTOR + 60 + word) for word in range(4)]
-    wave.execute(*write, wave.words(matrices.opcode, **product), *read)
+    # The sums are there after ten wait states.
+    wait = wave.words("S_NOP", simm16=9)
+    wave.execute(*write, wave.words(matrices.opcode, **product), wait, *read)
     for index in some(itertools.product(*map(range, products.shape))):
         found = number_of(got(wave, RESULT, *matrices.of_sum(*index), 32), "f32")
         assert found == products[index]

@@ -34,7 +34,7 @@ pub struct Waits {
 impl Waits {
     /// The counts of an `s_waitcnt`.
     pub fn of(set: &InstructionSet, constant: u16) -> Self {
-        if set.name == "rdna3" {
+        if set.is_rdna() {
             Self { vector: constant >> 10, exports: constant & 7, lds: constant >> 4 & 63, most: [63, 7, 63] }
         } else {
             let vector = constant & 15 | constant >> 10 & 48;

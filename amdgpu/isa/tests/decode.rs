@@ -1,5 +1,6 @@
 //! Single instructions; tests/rocm/test_decoder.py has all that the kernels contain.
 
+use isa::constants::Waits;
 use isa::decode::decode;
 use isa::of_card;
 use isa::text::text;
@@ -30,6 +31,21 @@ fn masks_are_as_wide_as_waves() {
     let compare = [0xd45e_0000, 0x0000_2808];
     assert_eq!(read("gfx1100", 32, &compare).1, "v_cmp_ge_u64_e64 s0, s[8:9], s[20:21]");
     assert_eq!(read("gfx1100", 64, &compare).1, "v_cmp_ge_u64_e64 s[0:1], s[8:9], s[20:21]");
+}
+
+#[test]
+fn counts_to_wait_for_have_the_places_of_their_family() {
+    let counts = |card, constant| {
+        let counts = Waits::of(of_card(card).expect("it is known"), constant);
+        [counts.vector, counts.exports, counts.lds]
+    };
+    // RDNA4's programs wait for one kind at a time, but AMD's own copies of memory do not.
+    for card in ["gfx1100", "gfx1201"] {
+        assert_eq!(counts(card, 0xfc07), [63, 7, 0]);
+        assert_eq!(counts(card, 0x07f6), [1, 6, 63]);
+    }
+    assert_eq!(counts("gfx942", 0xc07f), [63, 7, 0]);
+    assert_eq!(counts("gfx942", 0x0f61), [1, 6, 15]);
 }
 
 #[test]
