@@ -25,7 +25,7 @@ AT_ONCE ?= 3
 BUILT := rocm-toolchain emulator planner nvidia amdgpu
 MADE := $(addprefix --old-file=,setup $(BUILT))
 # The longest ones first, so that no core is left idle in the end.
-PARTS := $(filter-out $(ALSO),releases newest code-objects unit machine-code kernel-tests sabotage mutations model-tests attacks browser-tests)
+PARTS := $(filter-out $(ALSO),releases newest model-tests code-objects unit machine-code kernel-tests sabotage mutations attacks browser-tests)
 # One after another, with one target folder, and `releases` with another: two runs of cargo in one folder wait for each other.
 NEWEST_PARTS := newest-release backend-tests
 
@@ -65,8 +65,7 @@ generate: setup ## Generate the ROCm backend for CANDLE (0.11.1), show its sites
 
 # CDNA 3, RDNA 2, 3 and 4: each kind of matrix unit, and none.
 SOME_ARCH := gfx942,gfx1030,gfx1100,gfx1201
-# Of what takes hours as a whole, a part; `make code-objects`, `mutations`, `sabotage`, `attacks`, `machine-code` and
-# `model-tests` do all.
+# Of what takes hours as a whole, a part; `make code-objects`, `mutations`, `sabotage` and `attacks` do all.
 test: export ARCH := $(or $(ARCH),$(SOME_ARCH))
 # Of the families, those that hipRTC and ROCm's oldest clang compile as well.
 test: export FAMILIES := $(or $(FAMILIES),cast matmul softmax)
@@ -74,10 +73,6 @@ test: export MUTATIONS := $(or $(MUTATIONS),2)
 test: export ATTACKS := $(or $(ATTACKS),200)
 # The acts left out build candle-core's tests once more, or another release.
 test: export ACTS := $(or $(ACTS),--except=rocm-tests --except=0.9.1)
-test: export MACHINE_CODE := $(or $(MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py matmul.py norm.py rope.py softmax.py))
-test: export OTHER_MACHINE_CODE := $(or $(OTHER_MACHINE_CODE),$(addprefix tests/kernels/test_, argsort.py cast.py softmax.py))
-test: export MODEL_TESTS := $(or $(MODEL_TESTS),tests/kernels/test_softmax.py)
-test: export OTHER_MODEL_TESTS := $(or $(OTHER_MODEL_TESTS),tests/kernels/test_softmax.py)
 test: setup ## Run every test: tool, kernels, the backend, patched Candle releases.
 	@status=0; \
 	$(MAKE) --keep-going --jobs=$(AT_ONCE) --output-sync=target $(BUILT) $(ALSO) || status=$$?; \
@@ -139,34 +134,24 @@ code-objects: setup rocm-toolchain amdgpu ## Compile the kernels for all AMD arc
 	cargo test --quiet --release --locked --manifest-path amdgpu/Cargo.toml --target-dir build/amdgpu
 	$(BIN)/pytest -n 2 --dist loadfile tests/rocm $(ROCM_LEAVES)
 
-# The kernel tests whose machine code is executed for cards with waves of 32 and of 64; without these variables, all.
+# The cards whose machine code can be executed, and the kernel tests that run on it; without these variables, all.
 MACHINE_CODE ?= tests/kernels
-MACHINE_CODE_CARDS ?= gfx1100 gfx942
-# The other cards whose instructions are known, and the tests for them.
-OTHER_CARDS ?= gfx90a gfx1151 gfx1201
-OTHER_MACHINE_CODE ?= tests/kernels
+MACHINE_CODE_CARDS ?= gfx942 gfx1100 gfx90a gfx1151 gfx1201
 
 machine-code: setup amdgpu planner rocm-toolchain ## Run the kernel tests on what AMD's compiler makes, executed in software (MACHINE_CODE=tests/kernels/test_cast.py).
 	@status=0; \
 	for card in $(MACHINE_CODE_CARDS); do \
 		$(BIN)/pytest -n auto --dist loadfile $(MACHINE_CODE) --machine-code $$card || status=$$?; done; \
-	for card in $(OTHER_CARDS); do \
-		$(BIN)/pytest -n auto --dist loadfile $(OTHER_MACHINE_CODE) --machine-code $$card || status=$$?; done; \
 	exit $$status
 
-# The kernel tests that run on AMD's runtime, with modelled cards of waves of 64 and of 32; without these variables, all.
+# The cards that ROCr can be given a model of, and the kernel tests that run on AMD's runtime; without these variables, all.
 MODEL_TESTS ?= tests/kernels
-MODEL_CARDS ?= gfx942 gfx1100
-# The other cards that ROCr can be given a model of, and the tests for them.
-OTHER_MODEL_CARDS ?= gfx1151 gfx1201
-OTHER_MODEL_TESTS ?= tests/kernels
-ON_A_MODEL = $(BIN)/python -m codegen.amdgpu.runtime $$card -m pytest -n 0 -p no:cacheprovider
+MODEL_CARDS ?= gfx942 gfx1100 gfx1151 gfx1201
 
-model-tests: setup amdgpu planner rocm-toolchain ## Run the kernel tests on AMD's own runtime and hipRTC, on modelled cards (MODEL_TESTS=tests/kernels/test_cast.py).
-	@status=0; \
-	for card in $(MODEL_CARDS); do $(ON_A_MODEL) $(MODEL_TESTS) || status=$$?; done; \
-	for card in $(OTHER_MODEL_CARDS); do $(ON_A_MODEL) $(OTHER_MODEL_TESTS) || status=$$?; done; \
-	exit $$status
+model-tests: $(MODEL_CARDS:%=model-tests-%) ## Run the kernel tests on AMD's own runtime and hipRTC, on modelled cards; -kj2 takes two at once (MODEL_TESTS=tests/kernels/test_cast.py).
+
+model-tests-%: setup amdgpu planner rocm-toolchain
+	$(BIN)/python -m codegen.amdgpu.runtime $* -m pytest -n 0 -p no:cacheprovider $(MODEL_TESTS)
 
 kernel-tests: setup emulator nvidia planner ## Test the kernels, the emulated device, and the libraries of HIP on NVIDIA without a GPU.
 	cargo test --quiet --release --locked --manifest-path emulator/Cargo.toml --target-dir build/emulator

@@ -33,7 +33,7 @@ pub fn kernel_name(descriptor: u64, window: &mut Window) -> Option<String> {
     (0..table.count).find_map(|index| {
         let symbol: [u8; SYMBOL as usize] = window.number(base + table.symbols + index * SYMBOL).ok()?;
         let (name, value) = (word(&symbol, 0), number(&symbol, 8));
-        if base + value != descriptor || name == 0 {
+        if value != descriptor - base || name == 0 {
             return None;
         }
         let name = text(base + table.strings + u64::from(name), window)?;
