@@ -113,6 +113,25 @@ def test_sum_over_any_set_of_dimensions(kernels: Kernels, name: str) -> None:
                 _check(kernels, "sum", base.transpose(*order), array.transpose(order), dims)
 
 
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("name", ["u8", "bf16", "f32", "i64"])
+def test_results_that_memory_has_in_another_order(kernels: Kernels, name: str, op: str) -> None:
+    """Of views of a megabyte and more, which are reduced in that order; the results are turned."""
+    element = dtype(name)
+    result = 4 if op.startswith("arg") else element.size
+    for shape, order, dim in (
+        ((2, 300, 1777), (0, 2, 1), 0),
+        ((13, 40, 1050, 2), (2, 3, 0, 1), 3),
+        ((6, 12, 15000), (2, 1, 0), 2),
+        ((5000, 58, 4), (2, 1, 0), 2),
+    ):
+        array = random_values(element, shape, special=op != "sum")
+        x = Tensor.from_numpy(kernels.device, array, element).transpose(*order)
+        with launched(kernels) as symbols:
+            _check(kernels, op, x, array.transpose(order), (dim,))
+        assert symbols & {f"{copied}_b{8 * result}" for copied in ("permute", "copy")}
+
+
 @pytest.mark.parametrize("shape", [(20000, 2, 3), (3, 2, 20000), (70, 300, 2, 3), (90, 2, 40, 32)])
 def test_sum_over_dimensions_apart(kernels: Kernels, shape: tuple[int, ...]) -> None:
     array = random_values(dtype("f32"), shape, special=False)

@@ -101,13 +101,16 @@ pub(crate) fn turned<L: Launcher>(
     if !turning_pays(x.view, bytes)? {
         return Ok(None);
     }
-    let bits = [Element::B8, Element::B16, Element::B32, Element::B64];
-    let Some(bits) = bits.into_iter().find(|element| element.size() == x.size) else {
-        return Ok(None);
-    };
     let (memory, start) = launcher.workspace(bytes)?;
-    contiguous(launcher, x, bits, start)?;
+    contiguous(launcher, x, bits_of(x.size)?, start)?;
     Ok(Some((memory, start)))
+}
+
+/// The type that copies elements of so many bytes.
+pub(super) fn bits_of(size: usize) -> Result<Element, Refusal> {
+    let bits = [Element::B8, Element::B16, Element::B32, Element::B64];
+    let found = bits.into_iter().find(|element| element.size() == size);
+    found.ok_or_else(|| no_kernel(size))
 }
 
 /// Whether neighbouring elements lie so far apart that threads would each read a cache line of their own, while those that
@@ -137,9 +140,11 @@ fn side(width: Element) -> usize {
 }
 
 fn only(op: &Op, width: Element) -> Result<Kernel, Refusal> {
-    let size = width.size();
-    let refusal = || Refusal(format!("no kernel copies elements of {size} bytes"));
-    op.kernel(&[width]).ok_or_else(refusal)
+    op.kernel(&[width]).ok_or_else(|| no_kernel(width.size()))
+}
+
+fn no_kernel(size: usize) -> Refusal {
+    Refusal(format!("no kernel copies elements of {size} bytes"))
 }
 
 fn rows_to_rows<L: Launcher>(

@@ -2,15 +2,18 @@
 //!
 //! A result's elements are lines of equal length and stride, each of which a team of threads takes, or several blocks.
 //! If a line has several blocks, or a result several lines, a second launch puts the partial results together; a third
-//! only for a result of so many lines that one block would take long.
+//! only for a result of so many lines that one block would take long. Where memory has the results in another order, they
+//! are made in that order, and turned.
+use super::copy::{bits_of, contiguous};
 use super::family::{Kernel, Op};
 use super::fill::fill;
 use super::launch::{Argument, Launch, Pointer, PACK};
 use super::launcher::{Card, Launcher, Refusal};
 use super::number::Pattern;
-use super::table::{reduce as table, Element};
+use super::table::{permute, reduce as table, Element};
 use super::teams::Teams;
-use super::views::{KernelLayout, Merged, Operand, View};
+use super::views::{row_major, KernelLayout, Merged, Operand, View};
+use std::cmp::Reverse;
 
 /// Writes to `y` a result for each element of the dimensions that are not in `dims`: of x's type `element`, or u32 if `op`
 /// finds indices. Extremes are of one dimension, and nothing is of a tensor without elements.
@@ -34,7 +37,75 @@ pub(crate) fn reduce<L: Launcher>(
     if reduction.indices && reduction.lines.count == 1 {
         return first(launcher, reduction.lines.results, y);
     }
-    reduction.enqueue(y)
+    match memory_order(x, dims, reduction.result_size())? {
+        None => reduction.enqueue(y),
+        Some(kept) => enqueue_turned(launcher, op, x, element, [&kept, dims], y),
+    }
+}
+
+/// The dimensions that are not in `dims` as memory has them, outermost first, where that is worth a second launch: there are
+/// neighbours in memory that are results, but not neighbouring ones.
+fn memory_order(
+    x: Operand<'_>,
+    dims: &[usize],
+    result_size: usize,
+) -> Result<Option<Vec<usize>>, Refusal> {
+    let View { shape, strides, .. } = x.view;
+    if shape.iter().product::<usize>() * x.size < permute::TURNED_LEAST {
+        return Ok(None);
+    }
+    let merged = |kept: &[usize]| {
+        let mut layout = Merged::<1>::starting_at([0]);
+        let mut outwards = kept.iter().rev();
+        outwards.try_for_each(|&d| layout.push(shape[d], [strides[d]]))?;
+        Ok::<_, Refusal>(layout)
+    };
+    let mut kept: Vec<_> = (0..shape.len()).filter(|d| !dims.contains(d)).collect();
+    let given = merged(&kept)?;
+    kept.sort_by_key(|&d| Reverse(strides[d]));
+    let ordered = merged(&kept)?;
+    let pays = given.strides[0][0] != 1
+        && ordered.strides[0][0] == 1
+        && ordered.sizes[0] > permute::NARROW
+        && !given.strides[0][..given.rank].contains(&0)
+        && given.count() * result_size <= permute::TURNED_MOST;
+    Ok(pays.then_some(kept))
+}
+
+/// Results in the order of the dimensions `kept`, and then in that of their numbers.
+fn enqueue_turned<L: Launcher>(
+    launcher: &L,
+    op: &Op,
+    x: Operand<'_>,
+    element: Element,
+    [kept, dims]: [&[usize]; 2],
+    y: Pointer,
+) -> Result<(), L::Error> {
+    let all = || kept.iter().chain(dims);
+    let shape: Vec<_> = all().map(|&d| x.view.shape[d]).collect();
+    let strides: Vec<_> = all().map(|&d| x.view.strides[d]).collect();
+    let view = View {
+        shape: &shape,
+        strides: &strides,
+        ..x.view
+    };
+    let reduced: Vec<_> = (kept.len()..shape.len()).collect();
+    let reduction = Reduction::of(launcher, op, Operand { view, ..x }, element, &reduced)?;
+    let (size, sizes) = (reduction.result_size(), &shape[..kept.len()]);
+    let (_memory, start) = launcher.workspace(reduction.lines.results * size)?;
+    reduction.enqueue(start)?;
+
+    let mut places: Vec<_> = kept.iter().zip(sizes).zip(row_major(sizes)).collect();
+    places.sort_by_key(|((d, _), _)| **d);
+    let shape: Vec<_> = places.iter().map(|((_, size), _)| **size).collect();
+    let strides: Vec<_> = places.iter().map(|(_, step)| *step).collect();
+    let view = View {
+        shape: &shape,
+        strides: &strides,
+        offset: 0,
+    };
+    let base = start;
+    contiguous(launcher, Operand { base, size, view }, bits_of(size)?, y)
 }
 
 /// Writes so many times the index of a line's first element.
@@ -548,6 +619,71 @@ mod tests {
         };
         let mut reduction = Reduction::of(&recorder, op, x, element, dims)?;
         Ok(check(&mut reduction))
+    }
+
+    /// The order of the results of a large view, if they are made in another one than that of its dimensions.
+    fn order(x: &Strided, dims: &[usize]) -> Result<Option<Vec<usize>>, Refusal> {
+        let x = Operand {
+            base: Pointer::NULL,
+            size: 4,
+            view: x.view(),
+        };
+        memory_order(x, dims, 4)
+    }
+
+    #[test]
+    fn results_are_made_in_the_order_of_memory() -> Result<(), Refusal> {
+        let least = permute::TURNED_LEAST / 4;
+        let rows = least / 2 / 64;
+        let x = contiguous(&[64, rows, 2]).reversed();
+        assert_eq!(order(&x, &[0])?, None, "each line lies together");
+        let x = contiguous(&[2, 64, rows]);
+        assert_eq!(order(&x, &[0])?, None);
+        let turned = Strided {
+            shape: vec![2, rows, 64],
+            strides: vec![64 * rows, 1, rows],
+            offset: 3,
+        };
+        assert_eq!(order(&turned, &[0])?, Some(vec![2, 1]));
+        assert_eq!(order(&turned, &[2])?, None, "neighbours are results");
+        assert_eq!(order(&x.reversed(), &[2])?, Some(vec![1, 0]));
+        // A view that is small, results that would need more memory, or of which few neighbours lie together.
+        let small = turned.clone().narrow(1, 0, rows - 1);
+        assert_eq!(order(&small, &[0])?, None);
+        let many = permute::TURNED_MOST / 4 / 64 + 1;
+        assert_eq!(order(&contiguous(&[2, 64, many]).reversed(), &[2])?, None);
+        let narrow = permute::NARROW;
+        let flat = |columns| contiguous(&[2, least, 8]).narrow(2, 0, columns).reversed();
+        assert_eq!(order(&flat(narrow), &[2])?, None);
+        assert_eq!(order(&flat(narrow + 1), &[2])?, Some(vec![1, 0]));
+        // Short rows of neighbours that lie one behind another.
+        let x = contiguous(&[least / 64, 32, 2]).reversed();
+        assert_eq!(order(&x, &[2])?, Some(vec![1, 0]));
+        assert_eq!(order(&x.narrow(1, 0, 31), &[2])?, None);
+        Ok(())
+    }
+
+    #[test]
+    fn results_in_the_order_of_memory_are_turned() -> Result<(), Refusal> {
+        let rows = permute::TURNED_LEAST / 4 / 2 / 64;
+        let x = contiguous(&[2, 64, rows]).reversed();
+        for (op, symbols) in [
+            (&table::MAX, ["max_f32_columns", "permute_b32"]),
+            (&table::ARGMIN, ["argmin_f32_columns", "permute_b32"]),
+        ] {
+            let recorder = Recorder::of(FOUR);
+            let x = Operand {
+                base: Pointer::NULL,
+                size: 4,
+                view: x.view(),
+            };
+            reduce(&recorder, op, x, Element::F32, &[2], Pointer::NULL)?;
+            let launches = recorder.launches.take();
+            let found: Vec<_> = launches.iter().map(|launch| &*launch.symbol).collect();
+            assert_eq!(found, symbols);
+            assert_eq!(recorder.workspaces.take(), [4 * 64 * rows]);
+        }
+        Ok(())
     }
 
     #[test]

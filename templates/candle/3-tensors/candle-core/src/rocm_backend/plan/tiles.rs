@@ -41,7 +41,7 @@ pub(crate) struct Shape {
     pub(crate) least_use: usize,
     /// And if rows of y have more elements.
     pub(crate) narrow: usize,
-    /// And if both dimensions have more bytes together; the second where all rows are packs.
+    /// And if a turn of dimension X, and all within it, has more bytes; the second where all rows are packs.
     pub(crate) small: [usize; 2],
     /// Where x and y begin.
     pub(crate) starts: [Pointer; 2],
@@ -82,7 +82,9 @@ impl Tiles {
         let reads_packs = whole(0, size_x, from_x[0]);
         let writes_packs = whole(1, size_y, to_y[dimension]);
         let small = shape.small[usize::from(reads_packs && writes_packs)];
-        if size_y <= shape.narrow || size_x * size_y * shape.size <= small {
+        // Behind so many elements of y, the next ones come of the same rows of x.
+        let passed = to_y[dimension] * size_x;
+        if size_y <= shape.narrow || passed * shape.size <= small {
             return None;
         }
         Some(Self {
@@ -247,6 +249,21 @@ mod tests {
         assert!(!tiles([9, 64, 64], 2000, 0, [0, 16384])?);
         assert!(tiles([9, 64, 64], 2001, 0, [16383, 16384])?);
         assert!(!tiles([9, 64, 64], 2001, 0, [16384, 0])?);
+        // A row of each of nine matrices, and then the next one of each.
+        let view = |strides| View {
+            shape: &[64, 9, 64],
+            strides,
+            offset: 0,
+        };
+        let layout = Merged::of([view(&[1, 128_000, 2000]), view(&[576, 64, 1])])?;
+        for (small, expected) in [(9 * 16384, false), (9 * 16384 - 1, true)] {
+            let shape_of_tiles = Shape {
+                small: [small; 2],
+                ..FOURS
+            };
+            let tiles = Tiles::of(&layout, &shape_of_tiles);
+            assert_eq!(tiles.is_some(), expected, "{small}");
+        }
         Ok(())
     }
 
