@@ -114,16 +114,17 @@ def test_sum_over_any_set_of_dimensions(kernels: Kernels, name: str) -> None:
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("name", ["u8", "bf16", "f32", "i64"])
+@pytest.mark.parametrize("name", ["bf16", "f32", "i64"])
 def test_results_that_memory_has_in_another_order(kernels: Kernels, name: str, op: str) -> None:
     """Of views of a megabyte and more, which are reduced in that order; the results are turned."""
     element = dtype(name)
     result = 4 if op.startswith("arg") else element.size
+    count = 2**20 // element.size
     for shape, order, dim in (
-        ((2, 300, 1777), (0, 2, 1), 0),
-        ((13, 40, 1050, 2), (2, 3, 0, 1), 3),
-        ((6, 12, 15000), (2, 1, 0), 2),
-        ((5000, 58, 4), (2, 1, 0), 2),
+        ((2, 300, count // 600 + 1), (0, 2, 1), 0),
+        ((13, 40, count // 1040 + 1, 2), (2, 3, 0, 1), 3),
+        ((6, 12, count // 72 + 1), (2, 1, 0), 2),
+        ((count // 232 + 1, 58, 4), (2, 1, 0), 2),
     ):
         array = random_values(element, shape, special=op != "sum")
         x = Tensor.from_numpy(kernels.device, array, element).transpose(*order)
