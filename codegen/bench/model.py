@@ -117,6 +117,29 @@ class Limits:
     write: float
 
 
+def _is_correct(row: Row, error: float | None) -> bool | None:
+    return None if error is None else error <= row.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How far a row's result is from PyTorch's."""
+
+    row: Row
+    error: float | None
+    """Relative error in the 2-norm; None where there is nothing to compare with."""
+
+    @property
+    def is_correct(self) -> bool | None:
+        """Whether the result is what PyTorch makes; None where nothing was compared."""
+        return _is_correct(self.row, self.error)
+
+    def document(self) -> Mapping[str, object]:
+        """For JSON."""
+        row = self.row
+        return {"op": row.op, "dtype": row.dtype, "size": row.size, "error": self.error, "correct": self.is_correct}
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A row's figures."""
@@ -151,7 +174,7 @@ class Measured:
     @property
     def is_correct(self) -> bool | None:
         """Whether the result is what PyTorch makes; None where nothing was compared."""
-        return None if self.error is None else self.error <= self.row.tolerance
+        return _is_correct(self.row, self.error)
 
     @property
     def meets_goal(self) -> bool | None:

@@ -37,12 +37,12 @@ def torch_or_none() -> Any:
     return torch
 
 
-def torch_input(torch: Any, operand: Operand) -> Any:
-    """Made-up numbers in PyTorch's memory."""
+def torch_input(torch: Any, operand: Operand, place: str) -> Any:
+    """Made-up numbers in PyTorch's memory, `cuda`'s or `cpu`'s."""
     kind = getattr(torch, _TORCH[operand.dtype])
     if operand.fill == "normal":
-        return torch.randn(operand.shape, device="cuda", dtype=torch.float32).to(kind)
-    return torch.randint(0, _below(operand), operand.shape, device="cuda", dtype=kind)
+        return torch.randn(operand.shape, device=place, dtype=torch.float32).to(kind)
+    return torch.randint(0, _below(operand), operand.shape, device=place, dtype=kind)
 
 
 def plain_input(device: Device, operand: Operand) -> Tensor:
@@ -95,6 +95,18 @@ def as_ours(device: Device, held: Any, kind: str) -> Tensor:
     element = dtype(kind)
     buffer = Buffer(held.data_ptr(), held.numel() * element.size)
     return Tensor(device, buffer, element, View.contiguous(tuple(held.shape)))
+
+
+def ours_of_cpu(device: Device, held: Any, kind: str) -> Tensor:
+    """A copy on the device of a contiguous tensor in PyTorch's memory of the CPU."""
+    data = held.flatten().view(import_module("torch").uint8).numpy().tobytes()
+    return Tensor(device, device.upload(data), dtype(kind), View.contiguous(tuple(held.shape)))
+
+
+def cpus(torch: Any, tensor: Tensor) -> Any:
+    """A copy of a tensor of ours in PyTorch's memory of the CPU; u32 becomes i32."""
+    data = bytearray(tensor.numpy().tobytes())
+    return torch.frombuffer(data, dtype=getattr(torch, _TORCH[tensor.dtype.name])).reshape(tensor.shape)
 
 
 def as_torchs(torch: Any, tensor: Tensor) -> Any:

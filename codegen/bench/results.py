@@ -13,14 +13,16 @@ from codegen.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codegen.bench.model import Measured
+    from codegen.bench.model import Checked, Measured
 
 SCHEMA_VERSION = 1
 LABELS = {
     "amd": "ROCm on an AMD GPU",
     "nvidia": "HIP on NVIDIA",
+    "model": "AMD's runtime on a modelled GPU",
+    "emulator": "emulated device",
 }
-"""What figures obtained on a target may be called."""
+"""What figures and results obtained on a target may be called."""
 HEADINGS = ("row", "us", "GB/s", "of limit", "goal", "x PyTorch", "error", "")
 BAR, ROW_HEIGHT, NAMES = 420, 15, 340
 """Pixels of the plot: a bar of 100 %, a row, and the names' column."""
@@ -72,6 +74,46 @@ class Run:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedRun:
+    """All rows of one run that timed nothing."""
+
+    target: str
+    device: str
+    rows: tuple[Checked, ...]
+    failed: tuple[str, ...] = ()
+    """As those of `Run`."""
+    seed: int | None = None
+
+    def document(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "command": "bench --check",
+            "target": self.target,
+            "device": self.device,
+            "seed": self.seed,
+            "rows": [dict(row.document()) for row in self.rows],
+            "failed": list(self.failed),
+        }
+
+    def lines(self) -> list[str]:
+        """For a person: a line per row, and how many are right."""
+        words = {None: "not compared", True: "right", False: "WRONG"}
+        errors = ["" if own.error is None else f"{own.error:.1e}" for own in self.rows]
+        of_rows = [
+            f"{words[own.is_correct]:<12}  {error:<7}  {own.row.name}"
+            for own, error in zip(self.rows, errors, strict=True)
+        ]
+        return [f"{LABELS[self.target]}, {self.device}", *of_rows, _how_many(self)]
+
+
+def _how_many(run: Run | CheckedRun) -> str:
+    right = sum(own.is_correct is True for own in run.rows)
+    seed = "" if run.seed is None else f" of seed {run.seed}"
+    return f"{len(run.rows) + len(run.failed)} rows{seed}: {right} right, {len(run.failed)} ended with an error"
+
+
 def verdict(measured: Measured) -> str:
     """In a word: `ok`, `below the goal`, `WRONG`, and whether it was compared at all."""
     if measured.is_correct is False:
@@ -81,14 +123,14 @@ def verdict(measured: Measured) -> str:
     return ", ".join(filter(None, words))
 
 
-def failure(run: Run) -> str | None:
+def failure(run: Run | CheckedRun) -> str | None:
     """Why the results of a run are not what a passed check may rest on; None where they are."""
     if run.failed:
         return f"ended with an error: {'; '.join(run.failed)}"
     if wrong := [own.row.name for own in run.rows if own.is_correct is False]:
         return f"wrong: {', '.join(wrong)}"
     if all(own.is_correct is None for own in run.rows):
-        return "not compared: no result was held against another, which needs PyTorch with this GPU"
+        return "not compared: no result was held against another, which needs PyTorch (with this GPU, or --check)"
     return None
 
 
@@ -100,9 +142,7 @@ WORST = 10
 def summary(run: Run) -> list[str]:
     """What a person reads of many rows: how many are right, their speed beside PyTorch's and the limit, the worst."""
     compared = sorted((own for own in run.rows if own.ratio is not None), key=lambda own: own.ratio or 0)
-    right = sum(own.is_correct is True for own in run.rows)
-    seed = "" if run.seed is None else f" of seed {run.seed}"
-    lines = [f"{len(run.rows) + len(run.failed)} rows{seed}: {right} right, {len(run.failed)} ended with an error"]
+    lines = [_how_many(run)]
     if compared:
         fast = sum((own.ratio or 0) >= 1 for own in compared)
         slow = sum((own.ratio or 0) < MUCH_SLOWER for own in compared)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from codegen.bench.clock import NODES, Clock, Recorder, TimedDevice
+from codegen.bench.error import relative_error
 from codegen.bench.model import Limits, Measured
 from codegen.bench.operands import (
     as_ours,
@@ -39,12 +40,13 @@ class Bench:
     """One device, and what its limits are."""
 
     def __init__(self) -> None:
-        """Raises ToolchainMissing without a GPU: times of the emulated device say nothing."""
+        """Raises ToolchainMissing without a GPU: times of the emulated device, or of a modelled GPU, say nothing."""
         self.device = TimedDevice()
-        if self.device.target == "emulator":
+        if self.device.target in ("emulator", "model"):
             raise ToolchainMissing(
-                "no GPU answers, and the emulated device is no measure of speed",
-                remedy="name libamdhip64.so's folder in CANDLE_ROCM_HIP if ROCm lies elsewhere; see candle-rocm doctor",
+                "no GPU answers, and what is emulated or modelled is no measure of speed",
+                remedy="name the folder of libamdhip64.so in CANDLE_ROCM_HIP, or compare results alone (--check); "
+                "candle-rocm doctor says what answers",
             )
         self.torch = torch_or_none()
         self._kernels = Recorder(self.device)
@@ -75,28 +77,18 @@ class Bench:
         held: list[list[Any]] = []
         tensors: list[list[Tensor]] = []
         for _ in range(number):
-            memory = [torch_input(self.torch, own) for own in row.inputs]
+            memory = [torch_input(self.torch, own, "cuda") for own in row.inputs]
             pairs = list(zip(memory, row.inputs, strict=True))
             held.append([torchs_view(tensor, own) for tensor, own in pairs])
             tensors.append([our_view(as_ours(self.device, tensor, own.dtype), own) for tensor, own in pairs])
         return held, tensors
 
     def _error(self, row: Row, held: Sequence[Any], tensors: Sequence[Tensor]) -> float:
-        """Of our result against PyTorch's, as 2-norms; 0 or infinity for whole numbers, infinity for another shape."""
         torch = self.torch
         assert row.theirs
         expected = row.theirs(torch, [tensor.clone() for tensor in held])
         result = as_torchs(torch, row.ours(self._kernels, tensors))
-        if row.seen:
-            expected, result = (row.seen(torch, held, one) for one in (expected, result))
-        if expected.shape != result.shape:
-            return math.inf
-        if not expected.is_floating_point():
-            return 0.0 if torch.equal(expected.to(torch.int64), result.to(torch.int64)) else math.inf
-        # Infinite sums are the same infinity on both sides.
-        difference = torch.where(expected == result, 0.0, result.double() - expected.double())
-        norm = torch.where(expected.isinf(), 0.0, expected.double()).norm()
-        return float(difference.norm() / norm) if norm else float(difference.norm())
+        return relative_error(torch, row, held, expected, result)
 
     def _theirs(self, row: Row, held: Sequence[Sequence[Any]]) -> list[Callable[[], None]]:
         theirs = row.theirs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -13,10 +13,13 @@ from codegen.cli import complete, options
 from codegen.cli.options import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from codegen.bench.model import Measured, Row
-    from codegen.bench.results import Run
+    from codegen.bench.model import Row
+    from codegen.bench.results import CheckedRun, Run, Slower
+    from codegen.watch import Verbosity
+
+T = TypeVar("T")
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -46,6 +49,12 @@ _file = click.Path(dir_okay=False, path_type=Path)
     metavar="NUMBER",
     help="Only this row of the seed, as its name has it after the #; repeatable.",
 )
+@click.option(
+    "--check",
+    "checks",
+    is_flag=True,
+    help="Compare results with PyTorch's on the CPU, and time nothing: on any device, emulated and modelled ones, too.",
+)
 @click.option("--plot", "plot_to", type=_file, help="Write a plot (SVG) to FILE.")
 @click.option(
     "--against", type=_file, help="Output of --json from an earlier run; a row that became slower is an error."
@@ -67,6 +76,7 @@ def command(
     count: int | None,
     seed: int,
     numbers: tuple[int, ...],
+    checks: bool,
     plot_to: Path | None,
     against: Path | None,
     factor: float,
@@ -79,50 +89,38 @@ def command(
     Interrupted, it reports the rows that were measured until then. Exit 8 if a result is wrong, if a drawn row ends
     with an error, or if no result was compared.
 
-    Needs a GPU. To use other libraries than ROCm's, set $CANDLE_ROCM_HIP to a folder with libamdhip64.so and
-    libhiprtc.so.
+    Needs a GPU, but for --check, which needs PyTorch. To use other libraries than ROCm's, set $CANDLE_ROCM_HIP to a
+    folder with libamdhip64.so and libhiprtc.so.
     """
-    from codegen.bench.results import Run, failure, plot, slower, summary
+    from codegen.bench.check import Check
+    from codegen.bench.results import CheckedRun, Run, failure, plot, slower, summary
     from codegen.bench.run import Bench
-    from codegen.device.hip import HipError
-    from codegen.errors import ExitCode
-    from codegen.watch import watching
+    from codegen.errors import ExitCode, UsageError
 
+    if checks and (plot_to or against):
+        raise UsageError("nothing is timed with --check", remedy="leave out --plot and --against")
     told = options.verbosity(quiet=quiet, verbose=verbose)
-    is_drawn = bool(count or numbers)
+    drawn_with = seed if count or numbers else None
     chosen = _chosen(wanted, numbers or range(1, 1 + (count or 0)), seed)
-    bench = Bench()
-    measured: list[Measured] = []
-    failures: list[str] = []
-    stopped: KeyboardInterrupt | None = None
-    try:
-        with watching(len(chosen), told) as watch:
-            for row in chosen:
-                watch.start(row.name)
-                try:
-                    measured.append(bench.measured(row))
-                    watch.end("measured")
-                except (HipError, RuntimeError) as error:  # PyTorch's errors are RuntimeErrors
-                    watch.end("FAILED", str(error))
-                    if not is_drawn:
-                        raise
-                    failures.append(f"{row.name}: {error}")
-    except KeyboardInterrupt as stop:
-        if not measured:
-            raise
-        stopped = stop
-    drawn_with = seed if is_drawn else None
-    run = Run(bench.device.target, bench.device.architecture, tuple(measured), tuple(failures), drawn_with)
-    if as_json:
-        terminal.say(json.dumps(run.document(), indent=1))
+    run: Run | CheckedRun
+    worse: list[Slower] = []
+    if checks:
+        check = Check()
+        checked, failures, stopped = _through(chosen, check.checked, "checked", told, drawn_with)
+        run = CheckedRun(check.device.target, check.device.architecture, checked, failures, drawn_with)
+        lines = run.lines()
     else:
-        _print_table(run, compared=bench.torch is not None)
-        if is_drawn:
-            for line in summary(run):
-                terminal.say(line)
-    if plot_to:
-        plot_to.write_text(plot(run), encoding="utf-8")
-    worse = slower(against, run, factor=factor) if against else []
+        bench = Bench()
+        measured, failures, stopped = _through(chosen, bench.measured, "measured", told, drawn_with)
+        run = Run(bench.device.target, bench.device.architecture, measured, failures, drawn_with)
+        if not as_json:
+            _print_table(run, compared=bench.torch is not None)
+        lines = [] if drawn_with is None else summary(run)
+        if plot_to:
+            plot_to.write_text(plot(run), encoding="utf-8")
+        worse = slower(against, run, factor=factor) if against else []
+    for line in [json.dumps(run.document(), indent=1)] if as_json else lines:
+        terminal.say(line)
     for regression in worse:
         terminal.note(f"slower: {regression}")
     if stopped:
@@ -132,6 +130,34 @@ def command(
         terminal.note(failed)
     if worse or failed:
         context.exit(ExitCode.VERIFICATION_FAILED)
+
+
+def _through(
+    rows: Sequence[Row], once: Callable[[Row], T], past: str, told: Verbosity, seed: int | None
+) -> tuple[tuple[T, ...], tuple[str, ...], KeyboardInterrupt | None]:
+    """What `once` makes of each row, the errors that drawn rows ended with, and what stopped it after the first one."""
+    from codegen.device.hip import HipError
+    from codegen.watch import watching
+
+    done: list[T] = []
+    failures: list[str] = []
+    try:
+        with watching(len(rows), told) as watch:
+            for row in rows:
+                watch.start(row.name)
+                try:
+                    done.append(once(row))
+                    watch.end(past)
+                except (HipError, RuntimeError) as error:  # PyTorch's errors are RuntimeErrors
+                    watch.end("FAILED", str(error))
+                    if seed is None:
+                        raise
+                    failures.append(f"{row.name}: {error}")
+    except KeyboardInterrupt as stop:
+        if not done:
+            raise
+        return tuple(done), tuple(failures), stop
+    return tuple(done), tuple(failures), None
 
 
 def _chosen(wanted: tuple[str, ...], numbers: Sequence[int], seed: int) -> list[Row]:
