@@ -37,7 +37,7 @@ class Check:
         with self.device.released():
             memory = [torch_input(torch, own, "cpu") for own in row.inputs]
             pairs = list(zip(memory, row.inputs, strict=True))
-            tensors = [our_view(ours_of_cpu(self.device, held, own.dtype), own) for held, own in pairs]
+            tensors = [our_view(ours_of_cpu(self.device, torch, held, own.dtype), own) for held, own in pairs]
             held = [torchs_view(each, own) for each, own in pairs]
             result = cpus(torch, row.ours(self._kernels, tensors))
             expected = row.theirs(torch, [each.clone() for each in held])

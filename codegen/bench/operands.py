@@ -97,9 +97,9 @@ def as_ours(device: Device, held: Any, kind: str) -> Tensor:
     return Tensor(device, buffer, element, View.contiguous(tuple(held.shape)))
 
 
-def ours_of_cpu(device: Device, held: Any, kind: str) -> Tensor:
+def ours_of_cpu(device: Device, torch: Any, held: Any, kind: str) -> Tensor:
     """A copy on the device of a contiguous tensor in PyTorch's memory of the CPU."""
-    data = held.flatten().view(import_module("torch").uint8).numpy().tobytes()
+    data = held.flatten().view(torch.uint8).numpy().tobytes()
     return Tensor(device, device.upload(data), dtype(kind), View.contiguous(tuple(held.shape)))
 
 

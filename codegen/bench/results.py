@@ -6,7 +6,7 @@ import json
 import statistics
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from codegen.errors import UsageError
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codegen.bench.model import Checked, Measured
+
+T = TypeVar("T", "Checked", "Measured")
 
 SCHEMA_VERSION = 1
 LABELS = {
@@ -29,12 +31,13 @@ BAR, ROW_HEIGHT, NAMES = 420, 15, 340
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class _Rows(Generic[T]):
     """All rows of one run."""
 
+    command: ClassVar[str]
     target: str
     device: str
-    rows: tuple[Measured, ...]
+    rows: tuple[T, ...]
     failed: tuple[str, ...] = ()
     """Rows that ended with an error, and the error."""
     seed: int | None = None
@@ -49,13 +52,26 @@ class Run:
         """For JSON."""
         return {
             "schema_version": SCHEMA_VERSION,
-            "command": "bench",
+            "command": self.command,
             "target": self.target,
             "device": self.device,
             "seed": self.seed,
             "rows": [dict(row.document()) for row in self.rows],
             "failed": list(self.failed),
         }
+
+    def how_many(self) -> str:
+        """Rows there are, right ones, and those that ended with an error."""
+        right = sum(own.is_correct is True for own in self.rows)
+        seed = "" if self.seed is None else f" of seed {self.seed}"
+        return f"{len(self.rows) + len(self.failed)} rows{seed}: {right} right, {len(self.failed)} ended with an error"
+
+
+@dataclass(frozen=True, slots=True)
+class Run(_Rows["Measured"]):
+    """What was measured."""
+
+    command = "bench"
 
     def cells(self) -> list[tuple[str, ...]]:
         """A line of text per row, under HEADINGS."""
@@ -75,27 +91,10 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedRun:
-    """All rows of one run that timed nothing."""
+class CheckedRun(_Rows["Checked"]):
+    """What was compared, and not timed."""
 
-    target: str
-    device: str
-    rows: tuple[Checked, ...]
-    failed: tuple[str, ...] = ()
-    """As those of `Run`."""
-    seed: int | None = None
-
-    def document(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "command": "bench --check",
-            "target": self.target,
-            "device": self.device,
-            "seed": self.seed,
-            "rows": [dict(row.document()) for row in self.rows],
-            "failed": list(self.failed),
-        }
+    command = "bench --check"
 
     def lines(self) -> list[str]:
         """For a person: a line per row, and how many are right."""
@@ -105,13 +104,7 @@ class CheckedRun:
             f"{words[own.is_correct]:<12}  {error:<7}  {own.row.name}"
             for own, error in zip(self.rows, errors, strict=True)
         ]
-        return [f"{LABELS[self.target]}, {self.device}", *of_rows, _how_many(self)]
-
-
-def _how_many(run: Run | CheckedRun) -> str:
-    right = sum(own.is_correct is True for own in run.rows)
-    seed = "" if run.seed is None else f" of seed {run.seed}"
-    return f"{len(run.rows) + len(run.failed)} rows{seed}: {right} right, {len(run.failed)} ended with an error"
+        return [self.label, *of_rows, self.how_many()]
 
 
 def verdict(measured: Measured) -> str:
@@ -142,7 +135,7 @@ WORST = 10
 def summary(run: Run) -> list[str]:
     """What a person reads of many rows: how many are right, their speed beside PyTorch's and the limit, the worst."""
     compared = sorted((own for own in run.rows if own.ratio is not None), key=lambda own: own.ratio or 0)
-    lines = [_how_many(run)]
+    lines = [run.how_many()]
     if compared:
         fast = sum((own.ratio or 0) >= 1 for own in compared)
         slow = sum((own.ratio or 0) < MUCH_SLOWER for own in compared)

@@ -116,11 +116,12 @@ def command(
         if not as_json:
             _print_table(run, compared=bench.torch is not None)
         lines = [] if drawn_with is None else summary(run)
+    for line in [json.dumps(run.document(), indent=1)] if as_json else lines:
+        terminal.say(line)
+    if isinstance(run, Run):
         if plot_to:
             plot_to.write_text(plot(run), encoding="utf-8")
         worse = slower(against, run, factor=factor) if against else []
-    for line in [json.dumps(run.document(), indent=1)] if as_json else lines:
-        terminal.say(line)
     for regression in worse:
         terminal.note(f"slower: {regression}")
     if stopped:

@@ -121,6 +121,17 @@ def test_what_was_measured_before_an_interruption_is_reported(
     assert "interrupted" in result.stderr
 
 
+def test_what_was_measured_is_said_before_an_earlier_run_is_read(
+    candle_rocm: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("codegen.bench.run.Bench", WithoutPyTorch)
+    result = candle_rocm("bench", "--only", "relu", "--json", "--against", tmp_path / "none.json")
+
+    assert result.code == ExitCode.USAGE
+    assert "cannot read" in result.stderr
+    assert {own["microseconds"] for own in result.document["rows"]} == {2}
+
+
 def test_where_pytorch_is_the_limit_the_share_is_of_its_speed() -> None:
     own = measured(row(limit="rival"), 10, rival=12, error=0.0)
     assert own.share == own.ratio == 1.2

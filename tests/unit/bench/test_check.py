@@ -84,7 +84,7 @@ def test_tensors_are_copied_as_they_are(kind: str) -> None:
     from codegen.bench.operands import cpus, ours_of_cpu, torch_input
 
     held = torch_input(torch, Operand(kind, (3, 5), "normal" if "f" in kind else "below:200"), "cpu")
-    found = cpus(torch, ours_of_cpu(TimedDevice(), held, kind))
+    found = cpus(torch, ours_of_cpu(TimedDevice(), torch, held, kind))
     assert found.dtype == held.dtype
     assert torch.equal(found, held)
     assert len(np.unique(held.float().numpy())) > 1

@@ -604,6 +604,14 @@ mod tests {
         multiprocessors: 4,
     };
 
+    fn operand(x: &Strided, size: usize) -> Operand<'_> {
+        Operand {
+            base: Pointer::NULL,
+            size,
+            view: x.view(),
+        }
+    }
+
     /// What `check` says of a reduction on such a card.
     fn on_four<T>(
         op: &Op,
@@ -612,23 +620,14 @@ mod tests {
         check: impl FnOnce(&mut Reduction<'_, Recorder>) -> T,
     ) -> Result<T, Refusal> {
         let recorder = Recorder::of(FOUR);
-        let x = Operand {
-            base: Pointer::NULL,
-            size: element.size(),
-            view: x.view(),
-        };
+        let x = operand(x, element.size());
         let mut reduction = Reduction::of(&recorder, op, x, element, dims)?;
         Ok(check(&mut reduction))
     }
 
     /// The order of the results of a large view, if they are made in another one than that of its dimensions.
     fn order(x: &Strided, dims: &[usize]) -> Result<Option<Vec<usize>>, Refusal> {
-        let x = Operand {
-            base: Pointer::NULL,
-            size: 4,
-            view: x.view(),
-        };
-        memory_order(x, dims, 4)
+        memory_order(operand(x, 4), dims, 4)
     }
 
     #[test]
@@ -672,11 +671,7 @@ mod tests {
             (&table::ARGMIN, ["argmin_f32_columns", "permute_b32"]),
         ] {
             let recorder = Recorder::of(FOUR);
-            let x = Operand {
-                base: Pointer::NULL,
-                size: 4,
-                view: x.view(),
-            };
+            let x = operand(&x, 4);
             reduce(&recorder, op, x, Element::F32, &[2], Pointer::NULL)?;
             let launches = recorder.launches.take();
             let found: Vec<_> = launches.iter().map(|launch| &*launch.symbol).collect();
@@ -695,11 +690,7 @@ mod tests {
             (&table::MAX, "max_f32_columns"),
         ] {
             let recorder = Recorder::of(FOUR);
-            let x = Operand {
-                base: Pointer::NULL,
-                size: 4,
-                view: x.view(),
-            };
+            let x = operand(&x, 4);
             reduce(&recorder, op, x, Element::F32, &[1], Pointer::NULL)?;
             let launches = recorder.launches.take();
             let symbols: Vec<_> = launches.iter().map(|launch| &launch.symbol).collect();
@@ -921,11 +912,7 @@ mod tests {
     fn what_has_no_result_is_refused() {
         let refused = |op: &Op, shape: &[usize], dims: &[usize]| {
             let (recorder, x) = (Recorder::of(FOUR), contiguous(shape));
-            let x = Operand {
-                base: Pointer::NULL,
-                size: 4,
-                view: x.view(),
-            };
+            let x = operand(&x, 4);
             let element = Element::F32;
             let done = reduce(&recorder, op, x, element, dims, Pointer::NULL);
             assert_eq!(done.is_err(), recorder.launches.borrow().is_empty());
